@@ -9,7 +9,13 @@ use crate::channels::Kind;
 use crate::clients::flag;
 use crate::connection::Connection;
 
-/// Updates the record of a client.
+/// Updates the unsent bytes in the record of a client.
+pub(super) fn record_output(connection: &Connection) {
+    let Some(client) = connection.client() else { return };
+    client.record.output_bytes.store(connection.backlog_bytes() as u64, Ordering::Relaxed);
+}
+
+/// Updates the record of a client, apart from its unsent bytes.
 pub(super) fn record(connection: &Connection) {
     let Some(client) = connection.client() else { return };
     let record = &client.record;
@@ -33,7 +39,6 @@ pub(super) fn record(connection: &Connection) {
     record.queued.store(small(queued), Ordering::Relaxed);
     record.watched.store(small(client.watch.keys.len()), Ordering::Relaxed);
     record.input_bytes.store(connection.input.len() as u64, Ordering::Relaxed);
-    record.output_bytes.store(connection.backlog_bytes() as u64, Ordering::Relaxed);
     record.command.store(client.last_command, Ordering::Relaxed);
     let is_three = client.session.version == Version::Three;
     record.version.store(if is_three { 3 } else { 2 }, Ordering::Relaxed);

@@ -38,11 +38,13 @@ impl Worker {
             false => true,
         };
         connection.holding.has_written |= self.core.records() != records;
+        // Whoever knows of a reply finds in the record what it has done.
+        recording::record(connection);
         // Also the last replies of a connection that is closing.
         if !self.core.send(id, connection) || !is_open && !connection.closes_later() {
             return false;
         }
-        recording::record(connection);
+        recording::record_output(connection);
         if connection.is_closing() {
             return connection.backlog_bytes() > 0;
         }

@@ -76,7 +76,7 @@ fn one_worker_keeps_what_it_has_acknowledged() {
 }
 
 #[test]
-fn three_workers_keep_what_they_have_acknowledged() {
+fn up_to_three_workers_keep_what_they_have_acknowledged() {
     keeps(3);
 }
 

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use fastrand::Rng;
 use freeport_kv_server::{Options, PersistenceOptions, Policy};
 use freeport_testbed::redis::RedisServer;
 use freeport_testbed::wait_until;
@@ -53,6 +54,18 @@ pub enum Process {
 }
 
 impl Launch {
+    /// The next start: a folder does not depend on the number of workers, so that is a random one
+    /// up to the present.
+    pub fn next(&self, random: &mut Rng) -> Self {
+        let program = match self.program {
+            Program::Freeport { workers } => {
+                Program::Freeport { workers: random.usize(1..=workers) }
+            }
+            Program::Redis => Program::Redis,
+        };
+        Self { program, ..self.clone() }
+    }
+
     /// Begins a server. Nothing waits for the end of its recovery.
     pub fn begin(&self) -> Process {
         match self.program {

@@ -56,23 +56,26 @@ pub fn run(trial: &Trial) -> Result<Totals, String> {
     let mut random = Rng::with_seed(trial.seed);
     let mut writers: Vec<_> = (0..CLIENTS).map(|client| Writer::new(client, trial.seed)).collect();
     let mut known: Vec<Knowledge> = vec![];
+    let mut is_ordered = true;
     let mut counters = [0; COUNTERS];
     let mut totals = Totals::default();
     for round in 0..=trial.rounds {
         let began_ms = now_ms();
         let begin = Instant::now();
-        let mut process = trial.launch.begin();
+        let launch = trial.launch.next(&mut random);
+        let mut process = launch.begin();
         let place = || format!("seed {}, round {round}", trial.seed);
         let address = process.ready().unwrap_or_else(|error| panic!("{}: {error}", place()));
         let recovery = begin.elapsed();
         match round {
             0 => write_ballast(address),
-            _ => compare(address, &known, &mut writers, &mut counters, trial)
+            _ => compare(address, (&known, is_ordered), &mut writers, &mut counters)
                 .map_err(|error| format!("{}: {error}", place()))?,
         }
         if round == trial.rounds {
             break;
         }
+        is_ordered = launch.program.is_ordered();
         let moment = Moment::choose(&mut random, round);
         let killed = write_until_killed(process, address, began_ms, &mut writers, moment);
         let (acknowledged, now_known) =
@@ -84,7 +87,7 @@ pub fn run(trial: &Trial) -> Result<Totals, String> {
         totals.new_logs += u64::from(moment.new_log_at.is_some());
         (trial.after_kill)(&trial.launch.folder);
         for _ in 0..round % 2 + random.u64(..2) {
-            let process = trial.launch.begin();
+            let process = trial.launch.next(&mut random).begin();
             thread::sleep(recovery.mul_f64(random.f64()));
             drop(process);
             totals.kills_of_recoveries += 1;
@@ -172,14 +175,12 @@ fn write_until_killed(
 /// Compares the keys of a server with what clients know, and has the clients start from those keys.
 fn compare(
     address: SocketAddr,
-    known: &[Knowledge],
+    (known, is_ordered): (&[Knowledge], bool),
     writers: &mut [Writer],
     counters: &mut [i64; COUNTERS],
-    trial: &Trial,
 ) -> Result<(), String> {
     let reading = read(address);
     for (client, knowledge) in known.iter().enumerate() {
-        let is_ordered = trial.launch.program.is_ordered();
         let entries = explain(knowledge, &reading, &prefix(client), is_ordered)
             .map_err(|error| format!("client {client}: {error}"))?;
         writers[client].model.entries = entries;
