@@ -172,7 +172,7 @@ impl Server {
         self.metrics.as_ref().map(Metrics::address)
     }
 
-    /// What was found in the server's folder, if it has one.
+    /// Contents that were found in the server's folder, if it has one.
     pub fn recovery(&self) -> Option<&Recovery> {
         self.shared.persistence.as_ref().map(|persistence| &persistence.recovery)
     }

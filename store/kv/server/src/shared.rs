@@ -25,8 +25,8 @@ use crate::statistics::Statistics;
 pub struct Shared {
     /// Options that it was started with.
     pub options: Options,
-    /// A mailbox for each worker. Threads of the log have them without the rest: they may not be the
-    /// last that holds the log.
+    /// A mailbox for each worker. Threads of the log have them without the rest, because they may
+    /// not be the last that holds the log.
     pub mailboxes: Arc<[Mailbox]>,
     /// Channels of publish and subscribe.
     pub channels: Channels,

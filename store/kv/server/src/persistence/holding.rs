@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replies that wait for the append log: a client is not told of a change before the log has it.
+//! Replies that wait for the append log: a client gets no reply to a change before the log has it.
 //!
 //! Output of a connection is marked with the end of the log at that time, which lies behind all
 //! that it can depend on. It is sent when the log is safe up to there.

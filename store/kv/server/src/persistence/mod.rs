@@ -54,7 +54,7 @@ impl std::fmt::Debug for PersistenceOptions {
     }
 }
 
-/// What a server has found in its folder.
+/// Contents that a server has found in its folder.
 #[derive(Debug)]
 pub struct Recovery {
     /// Number of keys.
@@ -71,7 +71,7 @@ pub struct Persistence {
     pub journal: Arc<Journal>,
     /// Snapshots.
     pub snapshots: Arc<Snapshots>,
-    /// What was found at the start.
+    /// Contents that were found at the start.
     pub recovery: Recovery,
     /// Time of the latest recovered change, in milliseconds since 1970. The server's time does not
     /// go back behind it, or keys that had expired would be there again.

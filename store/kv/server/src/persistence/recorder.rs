@@ -13,8 +13,8 @@ use crate::connection::Connection;
 /// Bytes of a unit above which a script's changes are divided into several units. Such a script is
 /// not atomic if the machine fails while they are written.
 const UNIT_BYTES: usize = 1 << 30;
-/// Bytes of one command that a unit takes: a unit of a transaction or script may have as many before
-/// it, and the log's limit is 2 GiB.
+/// Bytes of one command that a unit takes. A unit of a transaction or script may have as many
+/// before it, and the log's limit is 2 GiB.
 const COMMAND_BYTES: u64 = 1 << 30;
 /// Bytes of a script's records for which memory is kept.
 const KEPT_BYTES: usize = 64 << 10;
@@ -40,7 +40,8 @@ pub struct Recorder {
     waiting: Vec<u64>,
     /// Clients whose commands wait.
     pub awaiting: Vec<(u64, Awaited)>,
-    /// What the waiting clients were last looked at for: a position, and whether the log failed.
+    /// The released position, and whether the log failed, when the waiting clients were last looked
+    /// at.
     seen: (Position, bool),
 }
 

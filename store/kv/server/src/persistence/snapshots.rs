@@ -178,7 +178,7 @@ impl Snapshots {
         }
     }
 
-    /// The disk takes no more for now.
+    /// The queue for the disk is full.
     pub fn is_full(&self) -> bool {
         self.state().writer.as_ref().is_some_and(|writer| writer.is_full())
     }

@@ -2,7 +2,7 @@
 //! The append log in the loop of a worker. Without a log, every function here is one comparison.
 //!
 //! 1. A command that may change something is refused if the log has no room for it.
-//! 2. What it has changed is recorded.
+//! 2. It is recorded, if it has changed something.
 //! 3. Records are appended before a shard leaves the worker, and at the end of the turn. So the log
 //!    has all changes of a key in the order of their execution.
 //! 4. Replies are sent when the log is safe up to its end at the time of the append.
