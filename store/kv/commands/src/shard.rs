@@ -45,6 +45,8 @@ pub struct Shard {
     pub(crate) databases: Vec<Option<Box<Keyspace>>>,
     /// Keys whose time has passed are searched for.
     expires: bool,
+    /// It may use an eighth more memory than its options say.
+    is_stretched: bool,
     /// Flags of transactions that watch a key; set when it changes.
     watches: HashMap<Place, Vec<Arc<AtomicBool>>>,
     /// Clients that wait for a key, in the order in which they are served.
@@ -73,6 +75,7 @@ impl Shard {
             options,
             databases,
             expires: true,
+            is_stretched: false,
             watches: HashMap::new(),
             waiting: HashMap::new(),
             ready: vec![],
@@ -114,7 +117,11 @@ impl Shard {
     #[inline]
     pub fn database_or_new(&mut self, number: u16) -> &mut Keyspace {
         self.databases[usize::from(number)]
-            .get_or_insert_with(|| new_keyspace(&self.options.keyspace, &self.evictor))
+            .get_or_insert_with(|| {
+                let mut keyspace = new_keyspace(&self.options.keyspace, &self.evictor);
+                keyspace.set_stretched(self.is_stretched);
+                keyspace
+            })
     }
 
     /// Databases that ever had a key, with their numbers.
@@ -148,6 +155,15 @@ impl Shard {
             database.set_limits(limits.clone());
         }
         self.options.keyspace.limits = limits.clone();
+    }
+
+    /// Lets the shard use an eighth more memory than its options say, or no longer. What was stored
+    /// once takes other blocks when it is loaded, and may need a little more.
+    pub fn set_stretched(&mut self, is_stretched: bool) {
+        self.is_stretched = is_stretched;
+        for database in self.databases.iter_mut().flatten() {
+            database.set_stretched(is_stretched);
+        }
     }
 
     /// Exchanges two databases.

@@ -54,6 +54,10 @@ pub enum Stored {
 
 /// Smallest and largest memory of an engine.
 const MEMORY_BYTES: std::ops::RangeInclusive<usize> = 1 << 20..=128 << 30;
+/// Bits of the unit that a pointer names.
+const UNIT_BITS: u32 = 31;
+/// Part of the memory by which blocks have more address space than the limit lets them use.
+const SPARE: usize = 8;
 /// Buckets that a growing index begins with.
 const FIRST_BUCKETS: usize = 64;
 
@@ -81,15 +85,17 @@ impl<M: Meter> Engine<M> {
             return Err(OptionsError::InlineThreshold(options.inline_threshold));
         }
         let (index, index_bytes, fill) = index_for(&options)?;
-        let block_bytes = match options.index {
-            Index::Fixed { .. } => memory_bytes - index_bytes,
-            Index::Growing { .. } => memory_bytes,
-        };
         // 31 bits address every unit (KV-Direct, hash table): 32 GiB at 16 bytes.
-        let unit_shift = match block_bytes >> 20 {
+        let unit_shift = match memory_bytes >> 20 {
             0..=32_768 => 4,
             32_769..=65_536 => 5,
             _ => 6,
+        };
+        let block_bytes = match options.index {
+            Index::Fixed { .. } => memory_bytes - index_bytes,
+            Index::Growing { .. } => {
+                (memory_bytes + memory_bytes / SPARE).min(1 << (UNIT_BITS + unit_shift))
+            }
         };
         let memory =
             Memory::reserve(index_bytes, block_bytes, unit_shift).map_err(OptionsError::Reserve)?;
@@ -139,11 +145,11 @@ impl<M: Meter> Engine<M> {
         self.table.used_bytes()
     }
 
-    /// Sets whether [`Options::memory_bytes`] limits what is stored; it does at first. Without the
-    /// limit, a pair is refused when there is no address space for it: blocks have as much as the
-    /// limit, of which an index that grows takes nothing.
-    pub fn set_limited(&mut self, is_limited: bool) {
-        self.table.limit_bytes = if is_limited { self.options.memory_bytes } else { usize::MAX };
+    /// Sets the bytes of index and blocks above which nothing is stored, [`Options::memory_bytes`] at first. Beyond
+    /// that, a pair is refused when there is no address space for it: with an index that grows,
+    /// blocks have an eighth more than the options say.
+    pub fn set_limit_bytes(&mut self, limit_bytes: usize) {
+        self.table.limit_bytes = limit_bytes;
     }
 
     /// Removes all pairs, and gives their memory back to the system.

@@ -28,6 +28,8 @@ pub struct Keyspace {
     pub(crate) engine: Engine,
     pub(crate) large: LargeValues,
     limits: Limits,
+    /// Bytes above which nothing is stored, with those of large values.
+    limit_bytes: usize,
     /// An image that is being written.
     pub(crate) image: ImageState,
     /// Values with a time of expiry.
@@ -58,10 +60,12 @@ impl Keyspace {
     /// # Errors
     /// See [`OptionsError`].
     pub fn new(options: Options) -> Result<Self, OptionsError> {
+        let limit_bytes = options.engine.memory_bytes;
         Ok(Self {
             engine: Engine::new(options.engine)?,
             large: LargeValues::default(),
             limits: options.limits,
+            limit_bytes,
             image: ImageState::None,
             expiring: 0,
             expiry_cursor: 0,
@@ -81,6 +85,13 @@ impl Keyspace {
     /// Sets the sizes up to which values stay packed. Values that are large stay so.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+    }
+
+    /// Lets the keyspace use an eighth more than its options say, or no longer. It keeps what it has
+    /// in any case.
+    pub fn set_stretched(&mut self, is_stretched: bool) {
+        let memory_bytes = self.engine.options().memory_bytes;
+        self.limit_bytes = memory_bytes + if is_stretched { memory_bytes / 8 } else { 0 };
     }
 
     /// Whether a write has replaced or removed a value whose time had passed, since the last call.
@@ -454,6 +465,9 @@ impl Keyspace {
         bytes: &[u8],
     ) -> Result<(), Error> {
         self.before_change(key);
+        // Large values take their memory from the same limit.
+        let other_bytes = self.large.memory_bytes() + self.access_bytes();
+        self.engine.set_limit_bytes(self.limit_bytes.saturating_sub(other_bytes));
         if header == Header::PLAIN {
             self.engine.put(key, bytes)?;
             return Ok(());
@@ -474,9 +488,9 @@ impl Keyspace {
         number: Option<u32>,
         bytes: &[u8],
     ) -> Result<(), Error> {
-        self.engine.set_limited(false);
+        let limit_bytes = std::mem::replace(&mut self.limit_bytes, usize::MAX);
         let result = self.put(key, header, number, bytes);
-        self.engine.set_limited(true);
+        self.limit_bytes = limit_bytes;
         result
     }
 
@@ -532,7 +546,7 @@ impl Keyspace {
 
     /// Large values count against the memory of the engine.
     pub(crate) fn check_memory(&self, more_bytes: usize) -> Result<(), Error> {
-        match self.memory_bytes() + more_bytes > self.engine.options().memory_bytes {
+        match self.memory_bytes() + more_bytes > self.limit_bytes {
             true => Err(Error::OutOfMemory),
             false => Ok(()),
         }

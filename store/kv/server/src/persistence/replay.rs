@@ -40,7 +40,9 @@ impl Loader {
     pub fn new(count: usize, options: &ShardOptions) -> Self {
         let mut store = Store::new(count);
         for number in 0..count {
-            store.insert(number, Box::new(Shard::new(options.clone())));
+            let mut shard = Box::new(Shard::new(options.clone()));
+            shard.set_stretched(true);
+            store.insert(number, shard);
         }
         Self {
             table: Table::new(FAMILIES.iter().copied().flatten().copied()),
@@ -63,6 +65,7 @@ impl Loader {
     /// The shards, in their order.
     #[expect(clippy::vec_box, reason = "shards move between threads in boxes")]
     pub fn into_shards(mut self) -> Vec<Box<Shard>> {
+        self.store.shards_mut().for_each(|shard| shard.set_stretched(false));
         (0..self.store.count()).filter_map(|number| self.store.take(number)).collect()
     }
 

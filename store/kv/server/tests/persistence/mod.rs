@@ -2,6 +2,7 @@
 //! A server with a folder has all its data again when it is started again.
 
 mod faults;
+mod full;
 mod random;
 mod snapshots;
 mod torn;
@@ -51,9 +52,15 @@ fn info(client: &mut Client, field: &str) -> String {
 /// Ends a server, and starts it again with another number of workers: the keys are the same.
 #[track_caller]
 fn restart(server: Server, folder: &Path, workers: usize) -> Server {
+    restart_with(server, options(folder, workers, Policy::EverySecond))
+}
+
+/// Ends a server, and starts it again with these options: the keys are the same.
+#[track_caller]
+fn restart_with(server: Server, options: Options) -> Server {
     let before = digest(&server);
     stop(server);
-    let server = start(folder, workers);
+    let server = server_with(options);
     assert_eq!(digest(&server), before);
     server
 }
