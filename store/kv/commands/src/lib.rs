@@ -23,6 +23,7 @@ mod database;
 mod effects;
 mod entries;
 mod error;
+mod evict;
 mod eviction;
 mod expiry;
 mod flush;
@@ -46,6 +47,7 @@ pub mod streams;
 pub mod strings;
 pub(crate) mod subcommand;
 mod table;
+mod uses;
 pub mod vectors;
 
 pub use access::{Access, Uses};

@@ -116,12 +116,11 @@ impl Shard {
     /// There is no such database; `SELECT` refuses its number.
     #[inline]
     pub fn database_or_new(&mut self, number: u16) -> &mut Keyspace {
-        self.databases[usize::from(number)]
-            .get_or_insert_with(|| {
-                let mut keyspace = new_keyspace(&self.options.keyspace, &self.evictor);
-                keyspace.set_stretched(self.is_stretched);
-                keyspace
-            })
+        self.databases[usize::from(number)].get_or_insert_with(|| {
+            let mut keyspace = new_keyspace(&self.options.keyspace, &self.evictor);
+            keyspace.set_stretched(self.is_stretched);
+            keyspace
+        })
     }
 
     /// Databases that ever had a key, with their numbers.
@@ -157,8 +156,8 @@ impl Shard {
         self.options.keyspace.limits = limits.clone();
     }
 
-    /// Lets the shard use an eighth more memory than its options say, or no longer. What was stored
-    /// once takes other blocks when it is loaded, and may need a little more.
+    /// Lets the shard use an eighth more memory than its options say, or no longer. Values
+    /// take other blocks when they are loaded again, and may need a little more.
     pub fn set_stretched(&mut self, is_stretched: bool) {
         self.is_stretched = is_stretched;
         for database in self.databases.iter_mut().flatten() {

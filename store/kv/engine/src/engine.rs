@@ -145,9 +145,9 @@ impl<M: Meter> Engine<M> {
         self.table.used_bytes()
     }
 
-    /// Sets the bytes of index and blocks above which nothing is stored, [`Options::memory_bytes`] at first. Beyond
-    /// that, a pair is refused when there is no address space for it: with an index that grows,
-    /// blocks have an eighth more than the options say.
+    /// Sets the bytes of index and blocks above which nothing is stored, at first
+    /// [`Options::memory_bytes`]. Beyond that, a pair is refused when there is no address space for
+    /// it: with an index that grows, blocks have an eighth more than the options say.
     pub fn set_limit_bytes(&mut self, limit_bytes: usize) {
         self.table.limit_bytes = limit_bytes;
     }

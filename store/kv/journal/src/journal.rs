@@ -171,7 +171,7 @@ impl Journal {
     }
 
     /// Whether the last [`Journal::admit`] that asked the system was refused, or a fault lasts.
-    /// What need not be changed now should not be.
+    /// Changes that can wait should not be made now.
     #[inline]
     pub fn refuses(&self) -> bool {
         let shared = &self.shared;

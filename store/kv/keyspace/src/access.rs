@@ -29,7 +29,7 @@ const FIRST_COUNT: u8 = 5;
 /// Largest probability of a step of the counter, as a number of 32 bits.
 const CERTAIN: f64 = u32::MAX as f64;
 
-/// What is kept of the uses of keys.
+/// Facts that are kept of the uses of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tracking {
     /// Nothing.
@@ -71,7 +71,7 @@ impl AccessTable {
         table
     }
 
-    /// What is tracked.
+    /// The facts that are tracked.
     pub fn tracking(&self) -> Tracking {
         self.tracking
     }
@@ -193,7 +193,7 @@ impl AccessTable {
         let elapsed_minutes = u32::from(now.wrapping_sub(unit)) * unit_minutes;
         let steps = elapsed_minutes / decay;
         let decayed = count.saturating_sub(u8::try_from(steps).unwrap_or(u8::MAX));
-        // What has passed of the next interval stays.
+        // The part of the next interval that has passed stays.
         let units_left = (elapsed_minutes % decay) / unit_minutes;
         (decayed, now.wrapping_sub(units_left as u8))
     }

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::header::{Body, Expiry, Header, Kind, Stored};
 use crate::image::ImageState;
 use crate::large::LargeValues;
+use crate::sampling::VictimCursor;
 use crate::value::{Form, Type};
-use crate::victims::VictimCursor;
 
 /// Options of a keyspace.
 #[derive(Clone, Debug, Default)]
@@ -87,8 +87,8 @@ impl Keyspace {
         self.limits = limits;
     }
 
-    /// Lets the keyspace use an eighth more than its options say, or no longer. It keeps what it has
-    /// in any case.
+    /// Lets the keyspace use an eighth more than its options say, or no longer. It keeps what it
+    /// has in any case.
     pub fn set_stretched(&mut self, is_stretched: bool) {
         let memory_bytes = self.engine.options().memory_bytes;
         self.limit_bytes = memory_bytes + if is_stretched { memory_bytes / 8 } else { 0 };

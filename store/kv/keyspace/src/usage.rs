@@ -5,7 +5,7 @@ use crate::access::{AccessTable, Tracking};
 use crate::keyspace::Keyspace;
 
 impl Keyspace {
-    /// What is tracked of the uses of keys.
+    /// The facts that are tracked of the uses of keys.
     pub fn tracking(&self) -> Tracking {
         self.access.as_ref().map_or(Tracking::Off, |access| access.tracking())
     }

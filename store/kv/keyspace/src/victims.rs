@@ -7,39 +7,10 @@
 
 use crate::header::{Header, Stored};
 use crate::keyspace::Keyspace;
+use crate::sampling::{Order, Sampling};
 
 /// Chains that one call visits at most.
 const CHAINS: usize = 4_096;
-
-/// Which keys of a sample are the best victims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Those that are used the least, as far as it is tracked.
-    Use,
-    /// Those that expire first.
-    Expiry,
-    /// All are as good.
-    Random,
-}
-
-/// Which keys are looked at, and how many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sampling {
-    /// Which are the best victims.
-    pub order: Order,
-    /// Only keys with a time of expiry may be victims.
-    pub only_expiring: bool,
-    /// About how many keys are looked at: all of one chain more or less.
-    pub samples: usize,
-}
-
-/// Where a search continues.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct VictimCursor {
-    chain: u64,
-    /// The last search found too few keys up to this chain.
-    continues: bool,
-}
 
 impl Keyspace {
     /// Bytes that keys and values need. The index does not become smaller when keys are removed:

@@ -128,3 +128,30 @@ fn a_string_is_lengthened_where_it_lies() {
     keyspace.change(b"h", 0, |hash: &mut Hash, limits| hash.set(limits, b"f", b"v")).expect("room");
     assert_eq!(keyspace.lengthen_string(b"h", 0, 100), Err(Error::WrongType));
 }
+
+#[test]
+fn large_values_and_strings_share_one_limit() {
+    let limit = 1 << 20;
+    let mut keyspace = keyspace(limit);
+    keyspace
+        .change(b"hash", 0, |hash: &mut Hash, limits| {
+            for number in 0..4_000_u32 {
+                hash.set(limits, &number.to_le_bytes(), &[7; 100]);
+            }
+        })
+        .expect("there is memory");
+    let with_large = keyspace.memory_bytes();
+    assert!((limit / 3..limit).contains(&with_large), "{with_large} bytes");
+    let full = (0..u32::MAX).find_map(|number| {
+        keyspace.set_string(&number.to_le_bytes(), &[1; 300], Expiry::Never, 0).err()
+    });
+    assert_eq!(full, Some(Error::OutOfMemory));
+    let used = keyspace.memory_bytes();
+    assert!((limit - 1_000..=limit).contains(&used), "{used} bytes");
+    // More is taken while the keyspace is stretched, and what was stored stays.
+    keyspace.set_stretched(true);
+    assert_eq!(keyspace.set_string(b"more", &[2; 50_000], Expiry::Never, 0), Ok(()));
+    keyspace.set_stretched(false);
+    assert_eq!(keyspace.set_string(b"other", &[2; 300], Expiry::Never, 0), Err(Error::OutOfMemory));
+    assert_eq!(keyspace.string(b"more", 0).map(|value| value.map(<[u8]>::len)), Ok(Some(50_000)));
+}

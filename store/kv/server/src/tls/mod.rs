@@ -102,7 +102,7 @@ impl Handshakes {
     }
 }
 
-/// What encrypted connections begin with.
+/// The settings that encrypted connections begin with.
 #[derive(Debug)]
 pub struct Tls {
     present: RwLock<Arc<ServerConfig>>,

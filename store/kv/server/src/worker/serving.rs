@@ -38,7 +38,7 @@ impl Worker {
             false => true,
         };
         connection.holding.has_written |= self.core.records() != records;
-        // Whoever knows of a reply finds in the record what it has done.
+        // Clients that know of a reply find its consequences in the record.
         recording::record(connection);
         // Also the last replies of a connection that is closing.
         if !self.core.send(id, connection) || !is_open && !connection.closes_later() {

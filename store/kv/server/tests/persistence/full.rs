@@ -41,7 +41,7 @@ fn restarts(workers: usize, policy: &str) {
         Client::new(&server).call(&format!("CONFIG SET maxmemory-policy {policy}"));
         let refused = fill(&server, workers, &mut random);
         assert_eq!(refused > 0, policy == "noeviction", "{refused} writes are refused");
-        // What is above the limit of a policy would be evicted at any time.
+        // A policy would evict keys above its limit at any time.
         Client::new(&server).call("CONFIG SET maxmemory-policy noeviction");
         server = restart_with(server, options());
         let mut client = Client::new(&server);

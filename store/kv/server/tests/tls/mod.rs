@@ -53,7 +53,7 @@ fn memcached_address(server: &Server) -> SocketAddr {
     server.addresses()[2]
 }
 
-/// What clients begin with that trust the folder's authority.
+/// The settings of clients that trust the folder's authority.
 fn client_config(folder: &Folder, pair: Option<&Pair>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_file(folder.authority()).expect("it was written");
