@@ -46,7 +46,7 @@ impl Shard {
         }
     }
 
-    /// Bytes that keys and values need; see [`Keyspace::occupied_bytes`].
+    /// Bytes that keys and values need; see [`freeport_kv_keyspace::Keyspace::occupied_bytes`].
     pub fn occupied_bytes(&self) -> usize {
         self.databases().map(|(_, database)| database.occupied_bytes()).sum()
     }
