@@ -74,7 +74,10 @@ free_port() {
 start_server() {
     port=$(free_port)
     case "$1-$2" in
-        freeport-redis) set -- "$freeport" kv serve --port "$port" ;;
+        freeport-redis)
+            rm -rf "$scratch/data"
+            set -- "$freeport" kv serve --port "$port" --dir "$scratch/data"
+            ;;
         freeport-memcached) set -- "$freeport" kv serve --port 0 --memcached-port "$port" ;;
         peer-redis) set -- redis-server --bind 127.0.0.1 --port "$port" --dir "$scratch" --save '' \
             --enable-debug-command yes --enable-protected-configs yes ;;
@@ -159,7 +162,7 @@ compare() {
     rm -f "$scratch/missed"
     for unit in "$@"; do
         file=$cache/results/$suite.$(tr / - <<<"$unit")
-        [ -e "$file.peer" ] && [ -e "$file.freeport" ] || continue
+        [ -s "$file.peer" ] && [ -e "$file.freeport" ] || continue
         awk -v unit="$unit" -v missed="$scratch/missed" '
             FNR == NR { tests += 1; if (sub(/^ok /, "")) { peer[$0] += 1; order[++names] = $0 } }
             FNR != NR && sub(/^ok /, "") { ours[$0] += 1 }
@@ -192,7 +195,7 @@ write_page() {
 
 Results of public test suites against \`freeport kv serve\`, counted on $(date -u +%F) by
 \`scripts/suites.sh\`, which also writes this page. Each unit runs against a server that was just
-started, with one worker, as against any external server: tests that start servers with options of
+started, with one worker and a folder for its log, as against any external server: tests that start servers with options of
 their own, or that need replicas or files, leave themselves out. A peer runs the same tests in the
 same way. A test of a feature newer than the peer fails there, and does not count. Tests that
 a unit has not reached within its time count as not passed. Units without results of both are left

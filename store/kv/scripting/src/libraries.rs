@@ -212,7 +212,7 @@ impl Libraries {
 
     fn find(&self, function: &[u8]) -> Option<&Registered> {
         let mut functions = self.known.values().flat_map(|library| &library.functions);
-        functions.find(|known| known.name.as_bytes() == function)
+        functions.find(|known| known.name.as_bytes().eq_ignore_ascii_case(function))
     }
 
     /// Runs the code of a library.
@@ -250,13 +250,15 @@ impl Libraries {
     }
 }
 
-/// An error if another library has a function of the same name.
+/// An error if another library has a function of the same name, in any case.
 fn check_names<'a>(
     library: &Library,
     others: impl Iterator<Item = &'a Library>,
 ) -> Result<(), String> {
     let mut known = others.flat_map(|other| &other.functions);
-    let clash = known.find(|known| library.functions.iter().any(|new| new.name == known.name));
+    let is_same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+    let clash =
+        known.find(|known| library.functions.iter().any(|new| is_same(&new.name, &known.name)));
     match clash {
         Some(known) => Err(format!("ERR Function {} already exists", known.name)),
         None => Ok(()),

@@ -30,7 +30,7 @@ pub(crate) fn register(arguments: &Arguments, session: &Session) -> Outcome<()> 
     if !is_name(function.name.as_bytes()) {
         return Err(fail(BAD_NAME));
     }
-    if functions.iter().any(|known| known.name == function.name) {
+    if functions.iter().any(|known| known.name.eq_ignore_ascii_case(&function.name)) {
         return Err(fail("Function already exists in the library"));
     }
     functions.push(function);

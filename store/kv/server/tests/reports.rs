@@ -79,7 +79,8 @@ fn commands_are_described() {
     let count: usize = client.ask("COMMAND COUNT")[1..].trim_end().parse().expect("a number");
     assert!(client.ask("COMMAND").starts_with(&format!("*{count}\r\n*10\r\n")));
     assert!(client.ask("COMMAND INFO").starts_with(&format!("*{count}\r\n*10\r\n")));
-    assert!(client.ask("COMMAND LIST").starts_with(&format!("*{count}\r\n$")));
+    let names = client.ask("COMMAND LIST");
+    assert!(names.contains("\r\nclient\r\n") && names.contains("\r\nclient|list\r\n"));
     let docs = client.ask("COMMAND DOCS client nosuch");
     assert!(docs.starts_with("*2\r\n$6\r\nclient\r\n*8\r\n$7\r\nsummary\r\n"), "{docs}");
     assert!(docs.contains("$11\r\nclient|list\r\n"));

@@ -44,7 +44,9 @@ pub(super) fn debug(call: &mut Call<'_>) -> Result<(), Error> {
 
 fn object(call: &mut Call<'_>, key: &[u8]) -> Result<(), Error> {
     let idle_s = call.database.keyspace(key).and_then(|keys| keys.idle_s(key, call.now_ms()));
-    let value = call.database.value(key).ok_or(Error::NO_SUCH_KEY)?;
+    // Also after its time, while it is there.
+    let value = call.database.keyspace(key).and_then(|keys| keys.value(key, 0));
+    let value = value.ok_or(Error::NO_SUCH_KEY)?;
     // Values move: the address is always 0.
     let text = format!(
         "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:0 lru_seconds_idle:{}",

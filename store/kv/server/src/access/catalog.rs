@@ -106,6 +106,11 @@ impl Catalog {
         self.by_name.get(&name).map(|number| &self.entries[*number])
     }
 
+    /// All entries.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
     /// All entries of a category, by its name in any case. None: there is no such category.
     pub fn category(&self, name: &[u8]) -> Option<impl Iterator<Item = &Entry>> {
         let is_it = |one: &&str| one.as_bytes().eq_ignore_ascii_case(name);

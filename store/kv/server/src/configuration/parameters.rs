@@ -36,7 +36,7 @@ pub enum Effect {
 
 use Effect::{AtStart, Fixed, Ignored, Lowered, Used};
 
-const SAVING: Effect = Fixed("snapshots follow from the size of the log");
+const SAVING: Effect = Ignored("snapshots follow from the size of the log");
 const FOLDER: Effect = Fixed("the option `--dir` of the server says it");
 const FORMAT: Effect = Ignored("files have a format of their own");
 const REPLICATION: Effect = Fixed("replication is not configured");

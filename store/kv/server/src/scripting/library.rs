@@ -60,6 +60,11 @@ impl Library {
         scripts.get(&hash.to_ascii_lowercase()).cloned()
     }
 
+    /// Number of texts of scripts.
+    pub fn cached_scripts(&self) -> usize {
+        self.scripts.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Forgets all scripts.
     pub fn flush_scripts(&self) {
         self.scripts.lock().unwrap_or_else(PoisonError::into_inner).clear();

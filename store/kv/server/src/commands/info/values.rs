@@ -14,6 +14,10 @@ pub(super) fn memory(core: &Core, lines: &mut Lines) {
     let most = core.settings.memory_max.unwrap_or(core.shared.options.memory_bytes as u64);
     lines.add_bytes("maxmemory", most);
     lines.add("maxmemory_policy", core.shared.configuration.value("maxmemory-policy"));
+    let (libraries, functions) = core.shared.library.counts();
+    lines.add("number_of_cached_scripts", core.shared.library.cached_scripts());
+    lines.add("number_of_functions", functions);
+    lines.add("number_of_libraries", libraries);
     let ratio = resident as f64 / used.max(1) as f64;
     lines.add("mem_fragmentation_ratio", format!("{ratio:.2}"));
     lines.add("mem_allocator", "freeport");
