@@ -197,8 +197,8 @@ Results of public test suites against \`freeport kv serve\`, counted on $(date -
 \`scripts/suites.sh\`, which also writes this page. Each unit runs against a server that was just
 started, with one worker and a folder for its log, as against any external server: tests that
 start servers with options of their own, or that need replicas or files, leave themselves out. A
-peer runs the same tests in the same way. A test of a feature newer than the peer fails there, and does
-not count. Tests that a unit has not reached within its time count as not passed. Units without
+peer runs the same tests in the same way. A test of a feature newer than the peer fails there, and
+does not count. Tests that a unit has not reached within its time count as not passed. Units without
 results of both are left out.
 
 ## Redis
