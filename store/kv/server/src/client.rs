@@ -33,6 +33,8 @@ pub struct Client {
     pub is_told: bool,
     /// It waits for shards, and its next request was not taken from its input.
     pub is_suspended: bool,
+    /// Its request waits for the end of a pause.
+    pub is_paused: bool,
     /// Requests that other workers execute; it is suspended meanwhile.
     pub gathering: Option<Box<Gathering>>,
     /// The connection ends when all replies are sent.
@@ -107,6 +109,7 @@ impl Client {
             subscriptions: vec![],
             is_told: false,
             is_suspended: false,
+            is_paused: false,
             gathering: None,
             is_closing: false,
             record,

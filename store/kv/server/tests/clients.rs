@@ -99,11 +99,13 @@ fn requests_wait_for_the_end_of_a_pause() {
         client.send("SET a 1");
         client.send("GET a");
     }
+    wait_until("both wait", || operator.ask("INFO clients").contains("blocked_clients:2\r\n"));
     operator.check("GET a", "$-1\r\n");
     operator.check("CLIENT UNPAUSE", "+OK\r\n");
     for client in [&mut one, &mut two] {
         assert_eq!((client.raw(), client.raw()), ("+OK\r\n".into(), "$1\r\n1\r\n".into()));
     }
+    assert!(operator.ask("INFO clients").contains("blocked_clients:0\r\n"));
     operator.check("CLIENT PAUSE 10", "+OK\r\n");
     operator.check("GET a", "$1\r\n1\r\n");
 }

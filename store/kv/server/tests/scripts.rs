@@ -106,3 +106,19 @@ fn scripts_belong_to_the_server() {
         assert_eq!(client.call("FCALL f 0"), "(error) ERR Function not found");
     }
 }
+
+/// A script that says it only reads may not tell others anything either.
+#[test]
+fn scripts_that_only_read_do_not_publish() {
+    let server = server(1);
+    let mut client = Client::new(&server);
+    for command in ["'SET', 'a', '1'", "'PUBLISH', 'a', '1'", "'PFCOUNT', 'a'"] {
+        let script = format!("return redis.call({command})");
+        client.send_arguments(&[b"EVAL_RO", script.as_bytes(), b"0"]);
+        let refused = client.text();
+        let begin = "(error) ERR Write commands are not allowed from read-only scripts.";
+        assert!(refused.starts_with(begin), "{command}: {refused}");
+    }
+    client.send_arguments(&[b"EVAL_RO", b"return redis.call('GET', 'a')", b"0"]);
+    assert_eq!(client.text(), "(nil)");
+}

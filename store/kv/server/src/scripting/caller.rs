@@ -15,6 +15,9 @@ use crate::worker::Core;
 const SHORT_MEMORY: &str = "OOM allow-oom flag is not set on the script, can not run it when used \
                             memory > 'maxmemory'";
 
+/// Commands with effects on other servers or clients, although they are not marked as writes.
+const MAY_REPLICATE: [&str; 3] = ["publish", "spublish", "pfcount"];
+
 /// Executes the commands of a script for its client.
 pub struct ScriptCaller<'a> {
     core: &'a mut Core,
@@ -64,7 +67,8 @@ impl<'a> ScriptCaller<'a> {
             return Err(Error::fixed("ERR This Redis command is not allowed from script"));
         }
         self.core.check_rights_of_script(self.client, spec, arguments)?;
-        if self.is_read_only && flags.has(CommandFlags::WRITE) {
+        let writes = flags.has(CommandFlags::WRITE) || MAY_REPLICATE.contains(&spec.name);
+        if self.is_read_only && writes {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
         let waits = |argument: &&[u8]| argument.eq_ignore_ascii_case(b"BLOCK");

@@ -198,6 +198,7 @@ impl Worker {
         let Some(connection) = self.core.network.connections.get_mut(&id) else { return };
         let Some((client, _)) = connection.client_mut() else { return };
         client.is_suspended = false;
+        client.is_paused = false;
         if client.blocked.is_some() {
             self.retry_by_message(id);
         } else {

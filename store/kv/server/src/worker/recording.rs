@@ -25,7 +25,7 @@ pub(super) fn record(connection: &Connection) {
         (client.is_monitor, flag::MONITOR),
         (!client.subscriptions.is_empty(), flag::LISTENS),
         (client.transaction.is_some(), flag::MULTI),
-        (client.blocked.is_some(), flag::BLOCKED),
+        (client.blocked.is_some() || client.is_paused, flag::BLOCKED),
         (client.watch.has_changed(), flag::DIRTY),
         (client.is_closing, flag::CLOSING),
         (client.is_no_evict, flag::NO_EVICT),

@@ -202,6 +202,7 @@ impl Worker {
             && (pause.is_for_all || self.may_write(client, spec.of(arguments)))
         {
             client.is_suspended = true;
+            client.is_paused = true;
             self.paused.push(client.id());
             return Ok(false);
         }
