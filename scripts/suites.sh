@@ -159,9 +159,13 @@ compare() {
     shift
     echo "| unit | tests of the peer | the peer passes | Freeport passes of these | |"
     echo "|---|---|---|---|---|"
-    rm -f "$scratch/missed"
+    rm -f "$scratch/missed" "$scratch/alone"
     for unit in "$@"; do
         file=$cache/results/$suite.$(tr / - <<<"$unit")
+        if [ ! -s "$file.peer" ] && [ -s "$file.freeport" ]; then
+            printf '%s: Freeport passes %d of %d tests.\n' "$unit" \
+                "$(grep -c '^ok' "$file.freeport")" "$(wc -l <"$file.freeport")" >>"$scratch/alone"
+        fi
         [ -s "$file.peer" ] && [ -e "$file.freeport" ] || continue
         awk -v unit="$unit" -v missed="$scratch/missed" '
             FNR == NR { tests += 1; if (sub(/^ok /, "")) { peer[$0] += 1; order[++names] = $0 } }
@@ -208,6 +212,10 @@ compared, because those of Redis 7.0 and 7.2 differ.
 
 END
         compare redis "${redis_units[@]}"
+        if [ -s "$scratch/alone" ]; then
+            printf '\nUnits that the peer cannot run:\n\n'
+            sed 's/^/- /' "$scratch/alone"
+        fi
         if [ -s "$scratch/missed" ]; then
             printf '\n### Tests that only the peer passes\n'
             cat "$scratch/missed"
