@@ -21,6 +21,15 @@ impl Shard {
         self.track(now_ms);
     }
 
+    /// Takes the keys of another shard in place of its own. Clients that watch or wait for keys stay.
+    pub fn take_databases(&mut self, other: Self, now_ms: u64) {
+        self.databases = other.databases;
+        self.evictor.pool.clear();
+        self.track(now_ms);
+        let limits = self.options().keyspace.limits.clone();
+        self.set_limits(&limits);
+    }
+
     /// The last uses of keys are tracked from now on, also if no policy needs them.
     pub fn ask_for_uses(&mut self, now_ms: u64) {
         if !std::mem::replace(&mut self.evictor.is_asked, true) {

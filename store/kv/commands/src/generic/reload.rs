@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `DEBUG RELOAD` and `DEBUG LOADAOF`: all values are written and read again, where they lie. A
-//! server with a log may do more.
+//! server with a log reads the log for `LOADAOF`.
 
 use freeport_kv_protocol::resp::reply::shared;
 

@@ -16,6 +16,7 @@ mod info;
 mod parts;
 mod persistence;
 mod pubsub;
+mod reloading;
 mod reports;
 mod scripts;
 mod server;

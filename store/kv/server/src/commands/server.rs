@@ -10,6 +10,7 @@ use freeport_kv_protocol::resp::reply::shared;
 
 use super::connection::REDIS_VERSION;
 use super::persistence::NO_SAVING;
+use super::reloading::reload_from_disk;
 use super::{Context, Flow, ServerRun, data_or};
 
 const READY: Flags = Flags::LOADING.with(Flags::STALE);
@@ -74,9 +75,16 @@ fn lolwut(context: &mut Context<'_>) -> Result<Flow, Error> {
 }
 
 /// `SLEEP` stops the worker, while it holds all shards, so that the whole server stands still.
-/// `SET-DISABLE-DENY-SCRIPTS` lets scripts call all commands. The rest is a command on values.
+/// `SET-DISABLE-DENY-SCRIPTS` lets scripts call all commands. `LOADAOF` reads the folder
+/// again, if the server has one. The rest is a command on values.
 fn debug(context: &mut Context<'_>) -> Result<Flow, Error> {
     const LONGEST_S: f64 = 3_600.0;
+    let server = context.core.shared.clone();
+    if let (Some(persistence), [_, word]) = (&server.persistence, context.arguments)
+        && is(word, "loadaof")
+    {
+        return reload_from_disk(context, persistence);
+    }
     let [_, word, seconds] = *context.arguments else { return data_or(context, unknown) };
     if is(word, "set-disable-deny-scripts") {
         let allows_all = seconds != b"0";

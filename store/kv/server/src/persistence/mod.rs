@@ -12,7 +12,7 @@ mod recorder;
 mod replay;
 mod snapshots;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use freeport_kv_commands::{Shard, ShardOptions};
@@ -22,8 +22,7 @@ use freeport_kv_journal::{Journal, OpenError, Policy, Progress, Recovered};
 use crate::options::Options;
 pub use holding::Holding;
 pub use recorder::{Awaited, Recorder};
-use replay::Loader;
-pub use replay::{PAIRS, RECORDS};
+pub use replay::{Loader, PAIRS, RECORDS};
 pub use snapshots::{Reason, Snapshots};
 
 /// Where a server keeps its data.
@@ -136,6 +135,11 @@ impl Persistence {
             floor_ms: loader.latest_ms,
             folder: options.folder.clone(),
         })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The recorder of a worker.

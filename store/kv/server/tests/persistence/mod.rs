@@ -4,6 +4,7 @@
 mod faults;
 mod full;
 mod random;
+mod reloading;
 mod snapshots;
 mod torn;
 
