@@ -27,6 +27,7 @@ pub mod inspection;
 mod listener;
 mod mail;
 mod metrics;
+mod numbered;
 mod options;
 mod persistence;
 mod rates;

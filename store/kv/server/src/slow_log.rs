@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::numbered::Numbered;
+
 /// Arguments of a command that an entry keeps.
 const ARGUMENTS: usize = 32;
 /// Bytes of an argument that an entry keeps.
@@ -31,7 +33,7 @@ pub struct Entry {
 /// The last commands that took long, the latest first.
 #[derive(Debug, Default)]
 pub struct SlowLog {
-    entries: Mutex<(u64, VecDeque<Entry>)>,
+    entries: Mutex<Numbered<Entry>>,
 }
 
 /// Samples of an event: when, in seconds since 1970, and how many milliseconds.
@@ -44,32 +46,28 @@ pub struct LatencyMonitor {
 }
 
 impl SlowLog {
-    fn lock(&self) -> MutexGuard<'_, (u64, VecDeque<Entry>)> {
+    fn lock(&self) -> MutexGuard<'_, Numbered<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an entry, which gets its number, and forgets the oldest above a count.
-    pub fn add(&self, mut entry: Entry, entries_max: usize) {
-        let mut log = self.lock();
-        entry.id = log.0;
-        log.0 += 1;
-        log.1.push_front(entry);
-        log.1.truncate(entries_max);
+    pub fn add(&self, entry: Entry, entries_max: usize) {
+        self.lock().add(entries_max, |id| Entry { id, ..entry });
     }
 
     /// The latest entries.
     pub fn latest(&self, count: usize) -> Vec<Entry> {
-        self.lock().1.iter().take(count).cloned().collect()
+        self.lock().latest(count)
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.lock().1.len()
+        self.lock().len()
     }
 
     /// Forgets all entries.
     pub fn clear(&self) {
-        self.lock().1.clear();
+        self.lock().clear();
     }
 }
 

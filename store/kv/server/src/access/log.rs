@@ -2,11 +2,11 @@
 //! `ACL LOG`: the last calls and logins that were refused. Those that are the same within a minute
 //! are one entry.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::selector::Denial;
+use crate::numbered::Numbered;
 
 /// Milliseconds within which refusals are joined.
 const TOGETHER_MS: u64 = 60_000;
@@ -61,7 +61,7 @@ pub struct Entry {
 /// The refusals, the latest first.
 #[derive(Debug, Default)]
 pub struct AccessLog {
-    entries: Mutex<(u64, VecDeque<Entry>)>,
+    entries: Mutex<Numbered<Entry>>,
     denied: [AtomicU64; 4],
 }
 
@@ -129,35 +129,30 @@ impl Entry {
 }
 
 impl AccessLog {
-    fn lock(&self) -> MutexGuard<'_, (u64, VecDeque<Entry>)> {
+    fn lock(&self) -> MutexGuard<'_, Numbered<Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a refusal, and adds it to the log, which forgets the oldest above a number.
-    pub fn add(&self, mut entry: Entry, entries_max: usize) {
+    pub fn add(&self, entry: Entry, entries_max: usize) {
         self.denied[entry.reason.index()].fetch_add(1, Ordering::Relaxed);
         let mut log = self.lock();
-        let known = log.1.iter().take(SEARCHED).position(|one| one.is_same(&entry));
-        if let Some(mut known) = known.and_then(|at| log.1.remove(at)) {
+        if let Some(known) = log.renew(SEARCHED, |one| one.is_same(&entry)) {
             known.count += 1;
             (known.client, known.updated_ms) = (entry.client, entry.updated_ms);
-            log.1.push_front(known);
             return;
         }
-        entry.id = log.0;
-        log.0 += 1;
-        log.1.push_front(entry);
-        log.1.truncate(entries_max);
+        log.add(entries_max, |id| Entry { id, ..entry });
     }
 
     /// The latest entries.
     pub fn latest(&self, count: usize) -> Vec<Entry> {
-        self.lock().1.iter().take(count).cloned().collect()
+        self.lock().latest(count)
     }
 
     /// Forgets all entries.
     pub fn clear(&self) {
-        self.lock().1.clear();
+        self.lock().clear();
     }
 
     /// Number of refusals for a reason.

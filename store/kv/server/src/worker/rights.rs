@@ -64,10 +64,8 @@ impl Core {
         client: &Client,
         arguments: &[Vec<u8>],
     ) -> Result<(), Error> {
-        let Some(command) = self.table.get(&arguments[0]).filter(|_| client.is_checked) else {
-            return Ok(());
-        };
-        let (spec, arguments) = (&command.spec, &slices(arguments)[..]);
+        let Some(spec) = self.spec_to_check(client, arguments) else { return Ok(()) };
+        let arguments = &slices(arguments)[..];
         self.check_call(client, spec, arguments, Place::Transaction).map_err(|denial| {
             let reason = match denial {
                 Denial::Command => "no permission to execute the command or subcommand",
@@ -83,6 +81,12 @@ impl Core {
         self.check_patterns(client, spec, arguments)
     }
 
+    /// A command that came before, if its client has to be checked.
+    fn spec_to_check(&self, client: &Client, arguments: &[Vec<u8>]) -> Option<&Spec> {
+        let command = self.table.get(&arguments[0]).filter(|_| client.is_checked)?;
+        Some(&command.spec)
+    }
+
     /// Checks the command of a client that has waited: rights may have changed since.
     ///
     /// # Errors
@@ -92,10 +96,8 @@ impl Core {
         client: &Client,
         arguments: &[Vec<u8>],
     ) -> Result<(), Error> {
-        let Some(command) = self.table.get(&arguments[0]).filter(|_| client.is_checked) else {
-            return Ok(());
-        };
-        let (spec, arguments) = (&command.spec, &slices(arguments)[..]);
+        let Some(spec) = self.spec_to_check(client, arguments) else { return Ok(()) };
+        let arguments = &slices(arguments)[..];
         self.check_call(client, spec, arguments, Place::Request).map_err(|denial| {
             let reason = self.reason(client, denial, spec, arguments);
             let error = Error::new(format!("NOPERM {reason}"));
