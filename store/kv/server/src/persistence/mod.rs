@@ -21,7 +21,7 @@ use freeport_kv_journal::{Journal, OpenError, Policy, Progress, Recovered};
 
 use crate::options::Options;
 pub use holding::Holding;
-pub use recorder::{Awaited, Recorder};
+pub use recorder::{Awaited, Recorder, UNIT_BYTES};
 pub use replay::{Loader, PAIRS, RECORDS};
 pub use snapshots::{Reason, Snapshots};
 

@@ -106,6 +106,30 @@ pub fn command_bytes(arguments: &[&[u8]]) -> u64 {
     (fixed + lengths.sum::<usize>()) as u64
 }
 
+/// Divides a command for the log into several if its arguments have more than `most` bytes. The
+/// members of a set that `SPOP` has removed may be that many; other commands are never that long.
+pub fn parts(words: &[Vec<u8>], most: usize) -> Vec<Vec<&[u8]>> {
+    let bytes: usize = words.iter().map(Vec::len).sum();
+    let is_divisible = words.len() > 3 && words[0].eq_ignore_ascii_case(b"SREM");
+    if bytes <= most || !is_divisible {
+        return vec![words.iter().map(Vec::as_slice).collect()];
+    }
+    let (command, members) = words.split_at(2);
+    let mut parts: Vec<Vec<&[u8]>> = vec![];
+    let mut left = 0;
+    for member in members {
+        if parts.is_empty() || member.len() > left {
+            parts.push(command.iter().map(Vec::as_slice).collect());
+            left = most;
+        }
+        left = left.saturating_sub(member.len());
+        if let Some(part) = parts.last_mut() {
+            part.push(member);
+        }
+    }
+    parts
+}
+
 /// Reads the records of a unit.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
@@ -216,6 +240,23 @@ mod tests {
         ];
         assert_eq!(all(&unit()).as_deref(), Ok(&expected[..]));
         assert_eq!(all(b""), Ok(vec![]));
+    }
+
+    #[test]
+    fn only_long_removals_of_members_are_divided() {
+        let words = |line: &str| -> Vec<Vec<u8>> {
+            line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+        };
+        let lines = |line: &str, most: usize| -> Vec<String> {
+            let words = words(line);
+            let text = |part: Vec<&[u8]>| String::from_utf8_lossy(&part.join(&b' ')).into_owned();
+            parts(&words, most).into_iter().map(text).collect()
+        };
+        let line = "SREM set aaaa bb cc dddddddd e";
+        assert_eq!(lines(line, 100), [line]);
+        let divided = ["SREM set aaaa bb", "SREM set cc", "SREM set dddddddd", "SREM set e"];
+        assert_eq!(lines(line, 6), divided);
+        assert_eq!(lines("DEL aaaaaaaa bbbb", 4), ["DEL aaaaaaaa bbbb"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::connection::Connection;
 
 /// Bytes of a unit above which a script's changes are divided into several units. Such a script is
 /// not atomic if the machine fails while they are written.
-const UNIT_BYTES: usize = 1 << 30;
+pub const UNIT_BYTES: usize = 1 << 30;
 /// Bytes of one command that a unit takes. A unit of a transaction or script may have as many
 /// before it, and the log's limit is 2 GiB.
 const COMMAND_BYTES: u64 = 1 << 30;

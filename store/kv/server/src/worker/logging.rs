@@ -14,7 +14,7 @@ use freeport_kv_protocol::resp::reply::shared::OK;
 use super::{Core, Worker};
 use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
-use crate::persistence::{Awaited, Holding, Reason, record};
+use crate::persistence::{Awaited, Holding, Reason, UNIT_BYTES, record};
 use crate::shared::Shared;
 
 impl Core {
@@ -86,10 +86,16 @@ impl Core {
         if let Some(log) = &mut self.log
             && self.effects.changes != changes
         {
-            log.add(self.now_ms, |unit| match logged {
-                Some(words) => record::write_command(unit, database, &words, has_succeeded),
-                None => record::write_command(unit, database, arguments, has_succeeded),
-            });
+            let Some(words) = logged else {
+                return log.add(self.now_ms, |unit| {
+                    record::write_command(unit, database, arguments, has_succeeded);
+                });
+            };
+            for part in record::parts(&words, UNIT_BYTES) {
+                log.add(self.now_ms, |unit| {
+                    record::write_command(unit, database, &part, has_succeeded);
+                });
+            }
         }
     }
 
