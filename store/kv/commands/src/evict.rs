@@ -21,7 +21,8 @@ impl Shard {
         self.track(now_ms);
     }
 
-    /// Takes the keys of another shard in place of its own. Clients that watch or wait for keys stay.
+    /// Takes the keys of another shard in place of its own. Clients that watch or wait for keys
+    /// stay.
     pub fn take_databases(&mut self, other: Self, now_ms: u64) {
         self.databases = other.databases;
         self.evictor.pool.clear();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The last entries of a log that clients ask for, each with a number since the start of the server.
+//! The last entries of a log that clients ask for, each with its number since the server has
+//! started.
 
 use std::collections::VecDeque;
 

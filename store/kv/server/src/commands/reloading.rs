@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `DEBUG LOADAOF` of a server with a folder: all keys are recovered from the disk, as they would be
-//! after a restart. All shards are here.
+//! `DEBUG LOADAOF` of a server with a folder: all keys are recovered from the disk, as they would
+//! be after a restart. All shards are here.
 
 use freeport_kv_commands::Error;
 use freeport_kv_journal::inspect::inspect;
