@@ -207,10 +207,11 @@ impl Snapshots {
         }));
     }
 
-    /// An image is broken: the snapshot is begun again.
+    /// An image is broken: the snapshot is begun again. Nothing is done if the snapshot of that
+    /// number is not being written any more.
     pub fn restart(&self, number: u64) {
         let mut state = self.state();
-        if self.running() == number {
+        if number != 0 && self.running() == number {
             self.running.store(0, Ordering::Release);
             // Dropping it removes what was written.
             state.writer = None;
@@ -250,5 +251,20 @@ impl State {
         self.reason = reason;
         self.is_active = true;
         self.begun = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_snapshot_is_begun_that_nobody_wants() {
+        let snapshots = Snapshots::default();
+        snapshots.restart(snapshots.running());
+        assert!(!snapshots.take_wanted());
+        assert_eq!(snapshots.want(Reason::Save), Ok(()));
+        assert_eq!(snapshots.want(Reason::Rewrite), Err(Reason::Save));
+        assert!(snapshots.take_wanted() && !snapshots.take_wanted());
     }
 }
