@@ -157,6 +157,7 @@ fn a_registration_is_refused_with_the_reason() {
     assert_eq!(registry.named(Kind::Update, &name).map(|signature| signature.id), Some(255));
     assert_eq!(registry.signatures().count(), TABLE.trim().lines().count() + 3);
     assert!(registry.update(201).is_err() && registry.filter(201).is_ok());
+    assert_eq!((registry.user_functions(), Registry::built_in().user_functions()), (3, 0));
 }
 
 /// A function whose results depend on the order of the calls.
