@@ -38,6 +38,11 @@ pub(super) fn execute(
         let mut target = Named { database: &mut database, key: operation.key, counts };
         let stops_when_full = conditions.stops_when_full;
         let effect = perform(&operation, &mut target, &registry, replies, stops_when_full);
+        if let Effect::Updated | Effect::VectorUpdated = effect
+            && let Ok(function) = registry.update(operation.function)
+        {
+            database.log_update(&function, operation.key);
+        }
         follow(&operation, effect, &mut database);
         if effect == Effect::Full {
             return outcome;
