@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where a server is.
 
-use crate::error::Error;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -26,10 +25,21 @@ pub enum Address {
     Udp(String),
 }
 
-impl FromStr for Address {
-    type Err = Error;
+/// A text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is no address of a server: write tcp://HOST:PORT, udp://HOST:PORT, or fabric:PATH \
+     with the path of its socket"
+)]
+pub struct InvalidAddress {
+    /// The text.
+    pub text: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+impl FromStr for Address {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         let host = |host: &str| host.contains(':').then(|| host.to_owned());
         let parsed = if let Some(rest) = text.strip_prefix("tcp://") {
             host(rest).map(Self::Tcp)
@@ -39,7 +49,7 @@ impl FromStr for Address {
             let path = text.strip_prefix("fabric:").filter(|path| !path.is_empty());
             path.map(|path| Self::Fabric(path.into()))
         };
-        parsed.ok_or_else(|| Error::Address { text: text.to_owned() })
+        parsed.ok_or_else(|| InvalidAddress { text: text.to_owned() })
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Errors of batches, and of single operations.
 
-use crate::address::Address;
+use crate::address::{Address, InvalidAddress};
 use freeport_kv_protocol::batch::{FunctionKind, Refused, Status};
 use std::io;
 use std::time::Duration;
@@ -14,14 +14,8 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum Error {
     /// The text is no address.
-    #[error(
-        "`{text}` is no address of a server: write tcp://HOST:PORT, udp://HOST:PORT, or \
-         fabric:PATH with the path of its socket"
-    )]
-    Address {
-        /// The text.
-        text: String,
-    },
+    #[error(transparent)]
+    Address(#[from] InvalidAddress),
     /// There is no connection to the server.
     #[error("cannot connect to {address}: {source}")]
     Connect {

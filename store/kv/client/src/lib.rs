@@ -26,7 +26,7 @@ mod replies;
 mod stream;
 mod transport;
 
-pub use address::Address;
+pub use address::{Address, InvalidAddress};
 pub use batch::Batch;
 pub use client::Client;
 pub use error::{Error, OperationError};
