@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The engine: one at a time, what each operation means. Batches of operations are in `batch`.
+//! The engine: one at a time, what each operation means. Batches of operations are in
+//! `pipeline`.
 
 use crate::bucket::{BUCKET_BYTES, INLINE_BYTES};
 use crate::hash::{Hash, Hasher};

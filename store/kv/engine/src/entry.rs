@@ -44,7 +44,6 @@ impl<'a, M: Meter> Entry<'a, M> {
     /// The key has a value with a tag.
     #[inline(always)]
     pub fn is_tagged(&self) -> bool {
-        // Methods of options are not always inlined.
         match self.place {
             Some(place) => self.engine.table.found_at(place).pair.is_tagged,
             None => false,
@@ -54,19 +53,13 @@ impl<'a, M: Meter> Entry<'a, M> {
     /// The value, if the key has one.
     #[inline(always)]
     pub fn value(&self) -> Option<Value<'_>> {
-        match self.place {
-            Some(place) => Some(self.engine.value_at(place)),
-            None => None,
-        }
+        Some(self.engine.value_at(self.place?))
     }
 
     /// The value, to be changed in place.
     #[inline(always)]
     pub fn change(&mut self) -> Option<ValueMut<'_>> {
-        match self.place {
-            Some(place) => Some(self.engine.change_at(place)),
-            None => None,
-        }
+        Some(self.engine.change_at(self.place?))
     }
 
     /// Overwrites a plain value by one of the same length. False: the key has none or a tagged

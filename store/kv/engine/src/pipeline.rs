@@ -41,7 +41,7 @@ const DISTANCE: usize = 12;
 /// Operations between the first stage and the last.
 pub(crate) const IN_FLIGHT: usize = 2 * DISTANCE;
 
-/// Bytes of a block that are fetched before its operation.
+/// Bytes of a block that are fetched before its operation, at most.
 const SCOUTED_BYTES: usize = 1280;
 
 impl<M: Meter> Engine<M> {
@@ -117,10 +117,13 @@ impl<M: Meter> Engine<M> {
         }
         let pointer = bucket.pointer(candidates.trailing_zeros() as usize);
         let block = memory.offset_of(pointer.unit);
-        let bytes = (pointer.class.units() as usize) << self.table.unit_shift;
-        // In a longer block the processor sees by itself that lines follow one another.
-        for line in (0..bytes.min(SCOUTED_BYTES)).step_by(BUCKET_BYTES) {
-            memory.prefetch(block + line);
+        // A pair would be in a smaller class if it took less, so lines that it may not use are
+        // left out. In a longer block the processor sees by itself that lines follow one another.
+        let least_bytes =
+            ((pointer.class.least_units() as usize) << self.table.unit_shift).min(SCOUTED_BYTES);
+        let first_line = block & !(BUCKET_BYTES - 1);
+        for line in (first_line..block + least_bytes).step_by(BUCKET_BYTES) {
+            memory.prefetch(line);
         }
     }
 

@@ -91,7 +91,9 @@ impl Compare for Vbmi {
     fn heads(bucket: &Bucket, head: u64, key_bytes: usize) -> u32 {
         // Equal words nearly always begin the pair, so codes are not compared before.
         // SAFETY: as above.
-        ALL & unsafe { words_by_permutations(bucket, head, mask_of(key_bytes)) }
+        let mask = unsafe { mask_of(key_bytes) };
+        // SAFETY: as above.
+        ALL & unsafe { words_by_permutations(bucket, head, mask) }
     }
 }
 

@@ -111,10 +111,8 @@ impl<'p> Entry<'_, 'p, '_> {
     #[inline(always)]
     pub fn string(&mut self) -> Result<Option<&[u8]>, Error> {
         if !self.pair.is_tagged() {
-            return Ok(match self.pair.value() {
-                Some(value) => Some(value.bytes),
-                None => None,
-            });
+            let Some(value) = self.pair.value() else { return Ok(None) };
+            return Ok(Some(value.bytes));
         }
         match self.aside(|entry| entry.find_tagged())? {
             Some(start) => Ok(self.pair.value().map(|value| &value.bytes[start..])),

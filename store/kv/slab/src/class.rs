@@ -76,6 +76,13 @@ impl Class {
         UNITS[self.0.get() as usize]
     }
 
+    /// Least number of units that a block of this class is used for: one more than the next smaller
+    /// class has.
+    #[inline]
+    pub const fn least_units(self) -> u32 {
+        UNITS[self.0.get() as usize - 1] + 1
+    }
+
     /// Code of the class, 1 to [`Class::COUNT`].
     #[inline]
     pub const fn code(self) -> u8 {
@@ -152,6 +159,8 @@ mod tests {
         for units in 1..100_000 {
             let wasted = Class::holding_units(units).expect("a class").units() - units;
             assert!(wasted == 0 || wasted * 4 < units, "{units} units waste {wasted}");
+            let least = Class::holding_units(units).expect("a class").least_units();
+            assert!(least <= units, "{units} units are less than {least}");
         }
     }
 }
