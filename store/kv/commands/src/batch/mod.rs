@@ -55,7 +55,7 @@ fn has_key(opcode: Opcode) -> bool {
     opcode.has_key() && opcode != Opcode::Hello
 }
 
-/// Somebody has to be told of every change, so batches are executed one operation at a time.
+/// Somebody has to be notified of every change, so batches are executed one operation at a time.
 fn is_observed(shard: &Shard, effects: &Effects) -> bool {
     effects.records || effects.listened != 0 || shard.is_watched()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Single operations, and what a packet is told of errors and limits.
+//! Single operations: their errors, and limits of memory and of replies.
 
 use freeport_kv_functions::{Element, Registry};
 use freeport_kv_protocol::batch::{Opcode, Operation, ReplyLimits, Status, read_functions};

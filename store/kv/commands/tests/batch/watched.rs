@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freeport_kv_commands::{Class, Waiter};
-use freeport_kv_functions::Element;
-use freeport_kv_keyspace::Kind;
+use freeport_kv_functions::{Element, Kind, Registry, User, UserFunction};
+use freeport_kv_keyspace::Kind as ValueKind;
 use freeport_kv_protocol::batch::{Opcode, Operation};
 
 use super::packet::{Packet, words};
@@ -60,7 +60,7 @@ fn transactions_that_watch_fail_and_clients_that_wait_are_looked_at() {
         let waiter = Waiter {
             worker: 0,
             client: 1,
-            kind: Kind::List,
+            kind: ValueKind::List,
             wakes_on_removal: true,
             is_told: false,
         };
@@ -81,6 +81,27 @@ fn removals_before_an_operation_are_recorded() {
     local.now_ms = Some(1_000_010);
     Packet::of(&[Operation::get(b"key")]).run_all(&mut local);
     assert_eq!(local.effects.removed, [(0, b"key".to_vec())]);
+}
+
+/// The log has the results of a user's functions, not their calls.
+#[test]
+fn updates_by_functions_of_a_user_leave_their_result_for_the_log() {
+    const ID: u8 = Registry::FIRST_USER_ID;
+    let double: Arc<dyn UserFunction> = Arc::new(|value: u64, _: &[u64]| 2 * value);
+    let mut functions = Registry::builder();
+    let user = User::new(Kind::Update, "double", [Element::U8], double);
+    functions.register(ID, user).expect("the id is free");
+    let mut local = Local::new();
+    (local.now_ms, local.effects.listened) = (Some(1_000_000), 0);
+    local.store.set_functions(functions.freeze());
+    local.line("SET key abc");
+    local.effects.records = true;
+    let update = |id| Operation::call(Opcode::UpdateSame, b"key", id, Element::U8.code(), &[0]);
+    Packet::of(&[update(ID)]).run_all(&mut local);
+    let logged = local.effects.logged.take().expect("the result");
+    assert_eq!(logged, [&b"SETRANGE"[..], b"key", b"0", &[0xC2, 0xC4, 0xC6]]);
+    Packet::of(&[update(ADD)]).run_all(&mut local);
+    assert_eq!(local.effects.logged, None);
 }
 
 #[test]
