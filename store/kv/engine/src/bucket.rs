@@ -265,8 +265,8 @@ fn of_slots(last: u32) -> u32 {
 /// Where the last 16 bytes begin, which contain all codes.
 const LAST: usize = BUCKET_BYTES - 16;
 
-/// Of the last 16 bytes of a bucket, less one: a code up to this is that of a pointer, and every
-/// byte of a unit that is not zero.
+/// Limits of the last 16 bytes of a bucket, less one: codes up to theirs are those of pointers, and
+/// bytes of a unit up to theirs are not zero.
 const MOST_THAT_LEAD: Last = {
     let mut most = [0; 16];
     let mut at = CODES - LAST;

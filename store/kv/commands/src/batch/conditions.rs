@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a batch is executed with, and what it leaves.
+//! Conditions of a batch, its operations and replies, and its result.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What each operation means, on both ways of execution.
+//! The meaning of each operation, on both ways of execution.
 
 use freeport_kv_functions::{Deltas, Element, Error as FunctionError, Registry};
 use freeport_kv_keyspace::Error as ValueError;

@@ -61,7 +61,7 @@ impl Keys for Batch<'_> {
     }
 }
 
-/// What the operations of a batch have done.
+/// Counts of what the operations of a batch have done.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     hits: u64,

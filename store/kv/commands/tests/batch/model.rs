@@ -165,7 +165,7 @@ fn normal(operation: &Operation<'_>, mut answer: Answer) -> Answer {
     answer
 }
 
-/// What happens beside the batches.
+/// Circumstances of the batches.
 #[derive(Clone, Copy, Default)]
 struct Around {
     /// Keyspace events are listened to.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What others notice of a batch.
+//! Effects of a batch that others notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,7 +130,7 @@ fn operations_have_the_words_of_commands() {
     let line = call(Opcode::Reduce, 32, Element::I8, &sigma);
     assert_eq!(line, "KV.REDUCE key sum i8 -1");
     assert_eq!(call(Opcode::Filter, 70, Element::U8, b""), "KV.FILTER key nonzero u8");
-    // What will be refused is shown as it is.
+    // Operands that will be refused are shown as they are.
     assert_eq!(call(Opcode::Update, 99, Element::U32, b"abc"), "KV.UPDATE key 99 u32 abc");
     let unknown = text(Operation::call(Opcode::Update, b"key", ADD, 77, b"abc"));
     assert_eq!(unknown, "KV.UPDATE key add 77 abc");
