@@ -190,6 +190,16 @@ impl Connection {
         true
     }
 
+    /// Its next requests are read and executed now.
+    pub fn takes_requests(&self) -> bool {
+        self.is_ready() && self.backlog_bytes() <= BACKLOG_BYTES
+    }
+
+    /// There are bytes that may be sent.
+    pub fn has_sendable(&self) -> bool {
+        self.sent < self.holding.sendable(self.output.len())
+    }
+
     /// Number of bytes that wait to be sent.
     pub fn backlog_bytes(&self) -> usize {
         self.output.len() - self.sent

@@ -48,6 +48,7 @@ impl Core {
             let text: &[u8] = match protocol {
                 Protocol::Resp => b"-ERR max number of clients reached\r\n",
                 Protocol::Memcached => b"ERROR Too many open connections\r\n",
+                Protocol::Batch => b"",
             };
             // The connection ends either way.
             let _ = stream.write(text);
@@ -57,9 +58,9 @@ impl Core {
         stream.keep_alive(self.settings.keepalive_s);
         let worker = match protocol {
             Protocol::Memcached => self.number,
-            Protocol::Resp => self.network.next_worker,
+            Protocol::Resp | Protocol::Batch => self.network.next_worker,
         };
-        if protocol == Protocol::Resp {
+        if protocol != Protocol::Memcached {
             self.network.next_worker = (worker + 1) % shared.mailboxes.len();
         }
         if worker == self.number {
@@ -87,7 +88,7 @@ impl Core {
                 Connection::resp(stream, client)
             }
         };
-        if self.log.is_some() && protocol == Protocol::Resp {
+        if self.log.is_some() && protocol != Protocol::Memcached {
             connection.holding = Holding::on();
         }
         self.network.connections.insert(id, Box::new(connection));
@@ -101,7 +102,7 @@ impl Core {
             address,
             local: stream.local_address(),
             descriptor: stream.descriptor(),
-            is_unix: matches!(stream, Stream::Unix(_)),
+            is_unix: stream.is_local(),
             connected_ms: self.now_ms,
         };
         let record = self.shared.registry.insert(origin);

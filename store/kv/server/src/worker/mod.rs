@@ -24,6 +24,7 @@ mod memcached;
 mod memory;
 mod network;
 mod parcels;
+mod polling;
 mod recording;
 mod requests;
 mod rights;
@@ -56,6 +57,7 @@ use lending::Lending;
 use measuring::Stopwatch;
 use network::Network;
 pub use parcels::{Gathering, Parcel};
+use polling::Polled;
 
 /// Token of the mailbox.
 pub const WAKER: Token = Token(0);
@@ -154,6 +156,7 @@ impl Worker {
             accepts_later: false,
             next_handshakes_ms: 0,
             missed: vec![],
+            polled: Polled::new(),
         };
         let core = Core {
             number,
@@ -219,14 +222,14 @@ impl Worker {
                     Token(token) if token < CONNECTIONS => self.core.accept(token - LISTENERS),
                     Token(token) => {
                         let client = (token - CONNECTIONS) as u64;
-                        if let Some(connection) = self.core.network.connections.get_mut(&client) {
-                            connection.is_readable |= event.is_readable();
-                            connection.is_readable |= connection.stream.has_records();
-                            connection.has_ended |= event.is_read_closed();
+                        if self.core.network.note(client, event) {
                             self.serve(client);
                         }
                     }
                 }
+            }
+            if self.core.network.polled.is_hot() {
+                self.poll_hot();
             }
             self.read_mail();
             self.deliver_own();
@@ -244,6 +247,9 @@ impl Worker {
     }
 
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        if self.core.network.polled.is_hot() {
+            return self.core.ask_for_events(events);
+        }
         let mailbox = &self.core.shared.mailboxes[self.core.number];
         let mut timeout = self.next_time();
         mailbox.fall_asleep();
