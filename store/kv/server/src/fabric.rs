@@ -114,8 +114,7 @@ impl FabricStream {
         };
         socket.deregister(registry)?;
         let socket = std::os::unix::net::UnixStream::from(OwnedFd::from(socket));
-        let options =
-            Options { patience: PATIENCE, largest: RING_BYTES_MAX, ..Options::default() };
+        let options = Options { patience: PATIENCE, largest: RING_BYTES_MAX, ..Options::default() };
         let connection = Connection::accept(socket, &options)?;
         let descriptor = connection.as_fd().as_raw_fd();
         SourceFd(&descriptor).register(registry, token, Interest::READABLE)?;

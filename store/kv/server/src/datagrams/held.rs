@@ -67,8 +67,7 @@ impl Held {
         (released, is_failing): (Position, bool),
         mut send: impl FnMut(&mut Outbox),
     ) {
-        let is_free =
-            |it: &mut Waiting| it.position <= released || is_failing && !it.has_written;
+        let is_free = |it: &mut Waiting| it.position <= released || is_failing && !it.has_written;
         let mut number = 0;
         while number < self.waiting.len() {
             // Without a failure, all behind the first that waits do so too.

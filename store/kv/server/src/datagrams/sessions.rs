@@ -97,15 +97,15 @@ impl<G, C> Sessions<G, C> {
         self.open.len() >= SESSIONS_MAX
     }
 
-    /// Begins a session. Returns the client that had one at this address.
-    pub fn begin(
-        &mut self,
-        address: SocketAddr,
-        (token, now_ms): (u64, u64),
-        client: C,
-    ) -> Option<C> {
+    /// Number of sessions.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Begins a session. The caller has ended an earlier one of this address.
+    pub fn begin(&mut self, address: SocketAddr, (token, now_ms): (u64, u64), client: C) {
         let session = Session { token, longest: USUAL_BYTES, active_ms: now_ms, client };
-        self.open.insert(address, session).map(|former| former.client)
+        self.open.insert(address, session);
     }
 
     /// Ends a session.
@@ -134,11 +134,6 @@ impl<G, C> Sessions<G, C> {
             .map(|(_, session)| session.client)
             .collect()
     }
-
-    /// All clients.
-    pub fn clients_mut(&mut self) -> impl Iterator<Item = &mut C> {
-        self.open.values_mut().map(|session| &mut session.client)
-    }
 }
 
 #[cfg(test)]
@@ -158,13 +153,14 @@ mod tests {
         assert!(sessions.prove(address(0), 8).is_none(), "another token");
         assert!(sessions.prove(address(1), 7).is_none(), "another address");
         assert_eq!(sessions.prove(address(0), 7), Some("first"));
-        assert_eq!(sessions.begin(address(0), (7, 100), 'a'), None);
+        sessions.begin(address(0), (7, 100), 'a');
         // Somebody else says hello in the name of this address.
         sessions.greet(address(0), 9, "second");
         assert!(sessions.get(address(0), 9).is_none());
         assert_eq!(sessions.get(address(0), 7).expect("it is open").client, 'a');
         assert_eq!(sessions.prove(address(0), 9), Some("second"));
-        assert_eq!(sessions.begin(address(0), (9, 100), 'b'), Some('a'));
+        assert_eq!(sessions.end(address(0)), Some('a'));
+        sessions.begin(address(0), (9, 100), 'b');
         assert!(sessions.get(address(0), 7).is_none(), "it has another token");
     }
 
@@ -202,7 +198,7 @@ mod tests {
         assert!(sessions.is_full());
         sessions.get(address(5), 1).expect("it is open").active_ms = now_ms + IDLE_WHEN_FULL_MS;
         assert_eq!(sessions.sweep(now_ms + IDLE_WHEN_FULL_MS).len(), SESSIONS_MAX - 1);
-        assert_eq!(sessions.clients_mut().count(), 1);
+        assert_eq!(sessions.len(), 1);
         assert_eq!(sessions.end_all(|client| *client == 5), [5]);
         assert_eq!(sessions.end(address(5)), None);
     }

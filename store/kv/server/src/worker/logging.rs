@@ -183,7 +183,7 @@ impl Core {
         match &self.log {
             Some(log) => {
                 let mailbox = &self.shared.mailboxes[self.number];
-                mailbox.await_log(log.is_awaited())
+                mailbox.await_log(log.is_awaited() || self.network.holds_datagrams())
             }
             None => false,
         }
@@ -204,6 +204,7 @@ impl Worker {
         self.take_images();
         self.core.flush_log();
         self.send_released();
+        self.core.release_datagrams();
         self.answer_waiting();
     }
 
@@ -268,6 +269,7 @@ impl Worker {
         // The server reports an error when all workers have ended.
         let _ = persistence.journal.sync();
         self.send_released();
+        self.core.release_datagrams();
     }
 }
 
