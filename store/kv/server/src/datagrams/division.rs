@@ -1,61 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Dividing a packet of replies into datagrams.
 
-use freeport_kv_protocol::batch::{HEADER_BYTES, Header, Reply, ReplyReader, ReplyWriter, Status};
+use freeport_kv_protocol::batch::{
+    HEADER_BYTES, Header, Reply, ReplyLimits, ReplyReader, ReplyWriter,
+};
 
-/// Reply to an operation whose reply is longer than a datagram.
-const TOO_LONG: &[u8] = b"executed, and its reply does not fit in a datagram";
+/// Bytes of the replies to one datagram. A short request cannot ask for more.
+const REPLIES_BYTES: usize = 1 << 20;
+/// Bytes of the first reply in a datagram beside its value.
+const OVERHEAD_BYTES: usize = HEADER_BYTES + 3;
 
-/// Divides a packet that this server has written into packets of at most `limit` bytes, which is
-/// never less than an Ethernet frame takes. A reply that fits in none becomes an error. `part` is
-/// memory for one of them.
-pub fn divide(packet: &[u8], limit: usize, part: &mut Vec<u8>, mut emit: impl FnMut(&[u8])) {
-    if packet.len() <= limit {
+/// Limits of the replies to a client that receives datagrams of up to `longest` bytes: each fits in
+/// one.
+pub fn limits(longest: usize) -> ReplyLimits {
+    ReplyLimits { value_bytes: longest - OVERHEAD_BYTES, packet_bytes: REPLIES_BYTES }
+}
+
+/// Divides a packet that this server has written within [`limits`] into packets of at most
+/// `longest` bytes. `part` is memory for one of them.
+pub fn divide(packet: &[u8], longest: usize, part: &mut Vec<u8>, mut emit: impl FnMut(&[u8])) {
+    if packet.len() <= longest {
         return emit(packet);
     }
     let Ok(Some(header)) = Header::parse_reply(packet, u32::MAX) else { return };
-    if header.is_error {
-        return emit(&packet[..HEADER_BYTES]);
-    }
     let begin = |part: &mut Vec<u8>, first| {
         part.clear();
-        ReplyWriter::begin(part, header.batch, first)
+        ReplyWriter::begin(part, header.batch, first, limits(longest))
     };
     let mut writer = begin(part, 0);
     let replies = ReplyReader::new(&packet[HEADER_BYTES..], header.count).map_while(Result::ok);
-    for (number, mut reply) in (0..).zip(replies) {
-        if !fits(&writer, part, &reply, limit) {
+    for (number, reply) in (0..).zip(replies) {
+        if writer.bytes(part) + bytes(&writer, &reply) > longest {
             writer.finish(part);
             emit(part);
             writer = begin(part, number);
-            if !fits(&writer, part, &reply, limit) {
-                reply = Reply { status: Status::Failed, value: Some(TOO_LONG) };
-            }
         }
-        match reply.value {
-            Some(value) => writer.status_with(part, reply.status, value),
-            None => writer.status(part, reply.status),
-        }
+        writer.reply(part, &reply);
     }
     writer.finish(part);
     emit(part);
 }
 
-fn fits(writer: &ReplyWriter, part: &[u8], reply: &Reply<'_>, limit: usize) -> bool {
-    let bytes = reply.value.map_or(1, |value| writer.bytes_of_value(value.len()));
-    writer.bytes(part) + bytes <= limit
+/// Bytes that a reply takes now.
+fn bytes(writer: &ReplyWriter, reply: &Reply<'_>) -> usize {
+    reply.value.map_or(1, |value| writer.bytes_of_value(value.len()))
 }
 
 #[cfg(test)]
 mod tests {
+    use freeport_kv_protocol::batch::Status;
+
     use super::*;
     use crate::datagrams::sessions::USUAL_BYTES;
 
     type Values = Vec<(Status, Option<Vec<u8>>)>;
 
-    fn packet(values: &Values) -> Vec<u8> {
+    fn packet(values: &Values, limits: ReplyLimits) -> Vec<u8> {
         let mut packet = vec![];
-        let mut writer = ReplyWriter::begin(&mut packet, 7, 0);
+        let mut writer = ReplyWriter::begin(&mut packet, 7, 0, limits);
         for (status, value) in values {
             match value {
                 Some(value) => writer.status_with(&mut packet, *status, value),
@@ -69,7 +71,7 @@ mod tests {
     /// Divides, and puts the parts together again.
     fn divided(values: &Values, limit: usize) -> (usize, Values) {
         let (mut parts, mut all) = (0, vec![]);
-        divide(&packet(values), limit, &mut vec![], |part| {
+        divide(&packet(values, limits(limit)), limit, &mut vec![], |part| {
             assert!(part.len() <= limit, "{} bytes", part.len());
             let header = Header::parse_reply(part, u32::MAX).expect("a header").expect("whole");
             assert_eq!((header.batch, usize::from(header.first)), (7, all.len()));
@@ -94,7 +96,7 @@ mod tests {
     fn parts_have_all_replies_in_their_order() {
         let mut random = fastrand::Rng::with_seed(1);
         for round in 0..500 {
-            let longest = if round % 2 == 0 { 20 } else { USUAL_BYTES - HEADER_BYTES - 3 };
+            let longest = if round % 2 == 0 { 20 } else { limits(USUAL_BYTES).value_bytes };
             let mut last = 0;
             let values: Values = (0..random.usize(1..2_000))
                 .map(|_| {
@@ -106,17 +108,17 @@ mod tests {
                 .collect();
             let (parts, all) = divided(&values, USUAL_BYTES);
             assert_eq!(all, values);
-            assert!(parts >= packet(&values).len() / USUAL_BYTES);
+            assert!(parts >= packet(&values, limits(USUAL_BYTES)).len() / USUAL_BYTES);
         }
     }
 
     #[test]
     fn a_reply_that_fits_in_no_datagram_is_an_error() {
-        let fitting = USUAL_BYTES - HEADER_BYTES - 3;
+        let fitting = limits(USUAL_BYTES).value_bytes;
         let value = |bytes: usize| (Status::Done, Some(vec![5; bytes]));
         let (_, all) = divided(&vec![value(fitting), value(fitting + 1), value(2)], USUAL_BYTES);
         assert_eq!(all[0], value(fitting));
-        assert_eq!(all[1], (Status::Failed, Some(TOO_LONG.to_vec())));
+        assert_eq!(all[1].0, Status::Failed);
         assert_eq!(all[2], value(2));
     }
 }

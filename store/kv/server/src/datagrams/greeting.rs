@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 
 use freeport_kv_datagrams::Datagram;
 use freeport_kv_protocol::batch::{
-    HEADER_BYTES, HEADER_BYTES_MAX, Header, Hello, HelloReply, Opcode, Operations, ReplyWriter,
-    Status,
+    HEADER_BYTES, HEADER_BYTES_MAX, Header, Hello, HelloReply, Opcode, Operations, ReplyLimits,
+    ReplyWriter, Status,
 };
 
 use super::DATAGRAM_BYTES_MAX;
@@ -51,7 +51,8 @@ impl Port {
             return self.refuse(datagram.sender, header.batch, datagram.bytes.len());
         };
         self.replies.clear();
-        let mut writer = ReplyWriter::begin(&mut self.replies, header.batch, 0);
+        let mut writer =
+            ReplyWriter::begin(&mut self.replies, header.batch, 0, ReplyLimits::default());
         match self.accept(core, &hello, datagram.sender) {
             Ok(reply) => writer.value(&mut self.replies, &reply.value()),
             Err((status, text)) => {

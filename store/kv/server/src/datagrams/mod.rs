@@ -31,6 +31,7 @@ use mio::{Interest, Registry, Token};
 
 use crate::error::ServerError;
 pub use counters::{DatagramCount, DatagramCounters};
+pub use division::limits;
 pub use greeting::PAYLOAD_BYTES_MAX;
 pub use port::Port;
 

@@ -6,12 +6,12 @@ use std::mem;
 use std::sync::atomic::Ordering;
 
 use freeport_kv_datagrams::Datagram;
-use freeport_kv_protocol::batch::{Header, Opcode, Operations, write_error};
+use freeport_kv_protocol::batch::{Header, Opcode, Operations, ReplyLimits, write_error};
 
 use super::network::Network;
 use super::{Core, Worker};
 use crate::client::Client;
-use crate::datagrams::{PAYLOAD_BYTES_MAX, Port};
+use crate::datagrams::{PAYLOAD_BYTES_MAX, Port, limits};
 
 /// System calls for datagrams in a turn; connections wait meanwhile.
 const CALLS: usize = 4;
@@ -130,6 +130,7 @@ impl Worker {
         let is_open = self.execute_datagram(
             &mut session.client,
             (&header, &bytes[header.bytes()..]),
+            limits(longest),
             operations,
             replies,
         );
@@ -145,6 +146,7 @@ impl Worker {
         &mut self,
         client: &mut Client,
         (header, payload): (&Header, &[u8]),
+        limits: ReplyLimits,
         operations: &mut Operations,
         replies: &mut Vec<u8>,
     ) -> bool {
@@ -160,7 +162,7 @@ impl Worker {
             write_error(replies, header.batch, &text);
             return true;
         }
-        self.core.execute_packet(client, operations, payload, header, replies);
+        self.core.execute_packet(client, operations, payload, header, limits, replies);
         if self.core.effects.has_ready_keys {
             self.serve_waiters();
         }

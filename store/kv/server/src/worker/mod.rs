@@ -11,7 +11,6 @@
 //! everything else of the worker.
 
 mod accepting;
-mod batch_stub;
 mod blocking;
 mod busy;
 mod counting;
