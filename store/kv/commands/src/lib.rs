@@ -16,6 +16,7 @@
 
 mod access;
 pub mod arguments;
+pub mod batch;
 pub mod bits;
 mod call;
 mod command;

@@ -121,6 +121,14 @@ impl Operations {
         Err(Malformed { operation, offset: decoder.at(decoder.rest), reason })
     }
 
+    /// Appends an operation of the same payload that was decoded elsewhere.
+    ///
+    /// # Panics
+    /// There is no operation with this number.
+    pub fn push_from(&mut self, other: &Self, number: usize) {
+        self.records.push(other.records[number]);
+    }
+
     /// Number of operations.
     #[inline]
     pub fn len(&self) -> usize {

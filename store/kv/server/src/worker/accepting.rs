@@ -72,18 +72,33 @@ impl Core {
         }
     }
 
-    /// Takes a client in.
-    pub(super) fn welcome(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
+    /// Takes a new client in.
+    pub(super) fn welcome(&mut self, stream: Stream, protocol: Protocol, address: String) {
+        if self.take_in(stream, protocol, address).is_some() {
+            self.statistics.connections.add(1);
+        }
+    }
+
+    /// Takes a client in; returns its number, unless the system refuses it.
+    pub(super) fn take_in(
+        &mut self,
+        mut stream: Stream,
+        protocol: Protocol,
+        address: String,
+    ) -> Option<u64> {
         let id = self.shared.next_client();
         let token = Token(id as usize + CONNECTIONS);
         if stream.register(self.network.poll.registry(), token).is_err() {
             self.shared.clients.fetch_sub(1, Ordering::Relaxed);
-            return;
+            return None;
         }
-        self.statistics.connections.add(1);
         let mut connection = match (protocol, self.network.items) {
             (Protocol::Memcached, Some(limits)) => {
                 Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
+            }
+            (Protocol::Batch, _) => {
+                let client = self.introduce(id, &stream, address);
+                Connection::batch(stream, client)
             }
             _ => {
                 let client = self.introduce(id, &stream, address);
@@ -94,6 +109,7 @@ impl Core {
             connection.holding = Holding::on();
         }
         self.network.connections.insert(id, Box::new(connection));
+        Some(id)
     }
 
     /// A new client of Redis, which the others know from now on.

@@ -11,6 +11,7 @@
 //! everything else of the worker.
 
 mod accepting;
+mod batch;
 mod blocking;
 mod busy;
 mod counting;
@@ -41,6 +42,7 @@ use std::time::Duration;
 
 use freeport_kv_commands::{Effects, Shard, Store, Table};
 use freeport_kv_items::Items;
+use freeport_kv_protocol::batch::Operations;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
@@ -53,6 +55,7 @@ use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
+pub use batch::{Batches, Parcel as BatchParcel};
 use imaging::Imaging;
 pub use lending::Forgotten;
 use lending::Lending;
@@ -85,6 +88,8 @@ pub struct Worker {
     items: Option<Items>,
     /// Bytes that are being read.
     buffer: Vec<u8>,
+    /// Operations of the packet that is being executed.
+    operations: Operations,
     next_expiry_ms: u64,
     /// When what changes slowly is looked at, in milliseconds since 1970.
     next_look_ms: u64,
@@ -193,6 +198,7 @@ impl Worker {
             imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
+            operations: Operations::default(),
             next_expiry_ms: 0,
             next_look_ms: 0,
             paused: vec![],
@@ -312,6 +318,9 @@ impl Worker {
             Message::Deliver { delivery } => self.receive_delivery(&delivery),
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
+            Message::Moved { stream, address, input } => self.take_over(stream, address, input),
+            Message::ExecuteBatch { parcel } => self.execute_batch_for(parcel),
+            Message::ExecutedBatch { number, parcel } => self.batch_done(number, parcel),
             Message::Disconnect { client } => self.disconnect(client),
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),
