@@ -110,8 +110,8 @@ impl Server {
         }
         let (mut datagrams, mut udp_addresses) = (vec![], vec![]);
         datagrams.resize_with(options.workers, Vec::new);
-        for address in &mut options.batch_udp {
-            let sockets = Datagrams::open(address, options.workers)?;
+        for (number, address) in options.batch_udp.iter_mut().enumerate() {
+            let sockets = Datagrams::open((number, address), options.workers)?;
             udp_addresses.push(*address);
             datagrams.iter_mut().zip(sockets).for_each(|(all, socket)| all.push(socket));
         }

@@ -14,8 +14,8 @@ pub struct DatagramCounters {
     pub refused: Counter,
     /// Datagrams with replies that the system has taken.
     pub replies: Counter,
-    /// Datagrams with replies that were dropped, because the system's buffer or the room for
-    /// replies that wait for the log was full.
+    /// Datagrams that were dropped, nearly always with replies, because the system's buffer or the
+    /// room for replies that wait for the log was full.
     pub dropped: Counter,
     /// Clients, as of a moment ago.
     pub sessions: Counter,
@@ -56,7 +56,7 @@ impl DatagramCounters {
         },
         DatagramCount {
             name: "udp_datagrams_dropped",
-            help: "Datagrams to clients that there was no room for.",
+            help: "Datagrams that there was no room for.",
             of: |counters| &counters.dropped,
         },
     ];

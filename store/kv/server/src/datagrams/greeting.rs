@@ -72,10 +72,10 @@ impl Port {
     ) -> Result<HelloReply, Refusal> {
         let shared = &core.shared;
         if hello.database >= shared.options.databases {
-            return Err((Status::Failed, "ERR DB index is out of range"));
+            return Err((Status::Failed, "there is no such database"));
         }
         if self.sessions.is_full() || core.has_all_clients() {
-            return Err((Status::Failed, "ERR max number of clients reached"));
+            return Err((Status::Failed, "max number of clients reached"));
         }
         let name = if hello.user.is_empty() { DEFAULT } else { hello.user };
         let version = shared.users.version();

@@ -16,6 +16,7 @@ mod counters;
 mod division;
 mod greeting;
 mod held;
+mod pending;
 mod port;
 mod sessions;
 mod token;
@@ -33,6 +34,7 @@ use crate::error::ServerError;
 pub use counters::{DatagramCount, DatagramCounters};
 pub use division::limits;
 pub use greeting::PAYLOAD_BYTES_MAX;
+pub use pending::Underway;
 pub use port::Port;
 
 /// Bytes that the system is asked to keep for a socket in each direction.
@@ -50,30 +52,33 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Binds sockets to one address, a socket for each worker. The system divides the clients among
+    /// Binds sockets to the address of a number, a socket for each worker. The system divides the clients among
     /// them. Replaces port 0 by the one that the system has chosen.
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub fn open(address: &mut SocketAddr, workers: usize) -> Result<Vec<Self>, ServerError> {
-        let sockets = Self::bind(address, workers);
+    pub fn open(
+        (number, address): (usize, &mut SocketAddr),
+        workers: usize,
+    ) -> Result<Vec<Self>, ServerError> {
+        let sockets = Self::bind((number, address), workers);
         sockets.map_err(|error| ServerError::Listen { address: format!("UDP {address}"), error })
     }
 
-    fn bind(address: &mut SocketAddr, workers: usize) -> io::Result<Vec<Self>> {
+    fn bind((number, address): (usize, &mut SocketAddr), workers: usize) -> io::Result<Vec<Self>> {
         // Alone at first, so that an address in use is an error.
         let first = Socket::bind(*address, false, BUFFER_BYTES)?;
         *address = first.address()?;
         if workers == 1 {
-            return Ok(vec![Self::new(first)?]);
+            return Ok(vec![Self::new(number, first)?]);
         }
         drop(first);
-        let bind = |_| Self::new(Socket::bind(*address, true, BUFFER_BYTES)?);
+        let bind = |_| Self::new(number, Socket::bind(*address, true, BUFFER_BYTES)?);
         (0..workers).map(bind).collect()
     }
 
-    fn new(socket: Socket) -> io::Result<Self> {
-        Ok(Self { inbox: Inbox::default(), port: Port::new(socket)? })
+    fn new(number: usize, socket: Socket) -> io::Result<Self> {
+        Ok(Self { inbox: Inbox::default(), port: Port::new(number, socket)? })
     }
 
     /// Reports received datagrams as events with a token.

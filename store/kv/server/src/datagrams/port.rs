@@ -12,10 +12,12 @@ use freeport_kv_protocol::batch::{HEADER_BYTES, Operations, write_error};
 use super::division::divide;
 use super::greeting::Greeting;
 use super::held::Held;
+use super::pending::Pending;
 use super::sessions::Sessions;
 use super::token::Secret;
 use crate::client::Client;
 use crate::statistics::Statistics;
+use crate::worker::BatchGathering;
 
 /// Bytes of a packet's replies for which memory is kept.
 const KEPT_BYTES: usize = 1 << 20;
@@ -34,6 +36,8 @@ pub struct Port {
     pub(super) secret: Secret,
     /// Its clients.
     pub sessions: Sessions<Greeting, Box<Client>>,
+    /// Datagrams with keys of other workers.
+    pub pending: Pending<Box<BatchGathering>>,
     /// The socket may have more datagrams.
     pub is_readable: bool,
     /// The operations of a datagram.
@@ -46,16 +50,17 @@ pub struct Port {
 }
 
 impl Port {
-    /// A socket without clients.
+    /// The socket of a number, without clients.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn new(socket: Socket) -> io::Result<Self> {
+    pub fn new(number: usize, socket: Socket) -> io::Result<Self> {
         Ok(Self {
             address: socket.address()?,
             socket,
             secret: Secret::new()?,
             sessions: Sessions::default(),
+            pending: Pending::new(number),
             is_readable: true,
             operations: Operations::default(),
             replies: vec![],
@@ -70,9 +75,14 @@ impl Port {
         self.socket.as_raw_fd()
     }
 
+    /// There may be datagrams, and room for what becomes of them.
+    pub fn may_receive(&self) -> bool {
+        self.is_readable && self.pending.has_room(BATCH)
+    }
+
     /// Receives datagrams. Returns false if there are none for now.
     pub fn receive(&mut self, inbox: &mut Inbox) -> bool {
-        if !self.is_readable {
+        if !self.may_receive() {
             return false;
         }
         match inbox.receive(&self.socket) {

@@ -114,9 +114,9 @@ impl<G, C> Sessions<G, C> {
     }
 
     /// Ends the sessions of clients.
-    pub fn end_all(&mut self, is_ended: impl Fn(&C) -> bool) -> Vec<C> {
+    pub fn end_all(&mut self, mut is_ended: impl FnMut(&mut C) -> bool) -> Vec<C> {
         self.open
-            .extract_if(|_, session| is_ended(&session.client))
+            .extract_if(|_, session| is_ended(&mut session.client))
             .map(|(_, session)| session.client)
             .collect()
     }

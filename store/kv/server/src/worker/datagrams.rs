@@ -3,20 +3,20 @@
 //! function here is one comparison.
 
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use freeport_kv_datagrams::Datagram;
-use freeport_kv_protocol::batch::{Header, Opcode, Operations, ReplyLimits, write_error};
+use freeport_kv_protocol::batch::{Header, write_error};
 
+use super::batch::{Batches, Packet, Parcel};
 use super::network::Network;
 use super::{Core, Worker};
 use crate::client::Client;
-use crate::datagrams::{PAYLOAD_BYTES_MAX, Port, limits};
+use crate::datagrams::{PAYLOAD_BYTES_MAX, Port, Underway, limits};
 
 /// System calls for datagrams in a turn; connections wait meanwhile.
 const CALLS: usize = 4;
-/// Error of a packet with a hello that is not the whole packet.
-const HELLO: &str = "over UDP, a hello is alone in its packet and has no token";
 
 impl Network {
     /// Notes that datagrams have come, at one of the sockets behind the listeners.
@@ -38,13 +38,13 @@ impl Core {
     #[inline]
     pub(super) fn has_datagrams(&self) -> bool {
         !self.network.datagrams.is_empty()
-            && self.network.datagrams.iter().any(|datagrams| datagrams.port.is_readable)
+            && self.network.datagrams.iter().any(|datagrams| datagrams.port.may_receive())
             && self.store.has(self.number)
             && self.pause.is_none_or(|pause| pause.end_ms <= self.now_ms)
     }
 
     /// Ends the sessions of clients.
-    pub(super) fn end_sessions(&mut self, is_ended: impl Fn(&Client) -> bool) {
+    pub(super) fn end_sessions(&mut self, mut is_ended: impl FnMut(&mut Client) -> bool) {
         let mut all = mem::take(&mut self.network.datagrams);
         for datagrams in &mut all {
             for client in datagrams.port.sessions.end_all(|client| is_ended(client)) {
@@ -123,53 +123,65 @@ impl Worker {
         let Some(session) = port.sessions.get(sender, token) else { return };
         session.active_ms = self.core.now_ms;
         session.longest = session.longest.max(bytes.len());
-        let longest = session.longest;
-        let records = self.core.records();
-        let (operations, replies) = (&mut port.operations, &mut port.replies);
-        replies.clear();
-        let is_open = self.execute_datagram(
-            &mut session.client,
-            (&header, &bytes[header.bytes()..]),
-            limits(longest),
-            operations,
-            replies,
-        );
-        if !is_open {
-            port.end_session(&self.core, sender);
+        let target = (sender, session.longest);
+        let payload = &bytes[header.bytes()..];
+        port.replies.clear();
+        match port.operations.decode(payload, header.count) {
+            Ok(()) => self.execute_datagram(port, (target, token), (header.batch, payload)),
+            Err(malformed) => {
+                counts.malformed.add(1);
+                write_error(&mut port.replies, header.batch, &malformed.to_string());
+                port.reply(target, false, &self.core.statistics);
+            }
         }
-        let has_written = self.core.records() != records;
-        port.reply((sender, longest), has_written, &self.core.statistics);
     }
 
-    /// Executes the operations of a datagram. Returns false if its client may not send more.
+    /// Executes the decoded operations of a datagram.
     fn execute_datagram(
         &mut self,
-        client: &mut Client,
-        (header, payload): (&Header, &[u8]),
-        limits: ReplyLimits,
-        operations: &mut Operations,
-        replies: &mut Vec<u8>,
-    ) -> bool {
+        port: &mut Port,
+        (target, token): ((SocketAddr, usize), u64),
+        (batch, payload): (u32, &[u8]),
+    ) {
+        let Some(session) = port.sessions.get(target.0, token) else { return };
+        let client = &mut session.client;
         client.record.active_ms.store(self.core.now_ms, Ordering::Relaxed);
         client.follow_users(&self.core.shared.users);
-        let refusal = match operations.decode(payload, header.count) {
-            Err(malformed) => Some(malformed.to_string()),
-            Ok(()) if begins_with_hello(operations, payload) => Some(HELLO.to_owned()),
-            Ok(()) => None,
-        };
-        if let Some(text) = refusal {
-            self.core.statistics.datagrams.malformed.add(1);
-            write_error(replies, header.batch, &text);
-            return true;
+        let records = self.core.records();
+        let ticket = port.pending.next_ticket();
+        let mut state = Batches::datagram(ticket);
+        let (operations, limits) = (&port.operations, limits(target.1));
+        let packet = Packet { batch, operations, payload, limits };
+        let is_taken = self.execute_packet((&mut state, client), packet, &mut port.replies);
+        // Datagrams do not wait for each other.
+        client.is_suspended = false;
+        let has_written = self.core.records() != records;
+        if !is_taken {
+            // Consequences of an earlier datagram have taken the shard away.
+            self.core.statistics.datagrams.dropped.add(1);
+        } else if let Some(gathering) = state.take_gathering() {
+            port.pending.insert(ticket, Underway { target, has_written, gathering });
+        } else {
+            port.reply(target, has_written, &self.core.statistics);
         }
-        self.core.execute_packet(client, operations, payload, header, limits, replies);
-        if self.core.effects.has_ready_keys {
-            self.serve_waiters();
-        }
-        !client.is_closing
     }
-}
 
-fn begins_with_hello(operations: &Operations, payload: &[u8]) -> bool {
-    !operations.is_empty() && operations.get(payload, 0).opcode == Opcode::Hello
+    /// The replies of another worker to a part of a datagram have come.
+    pub(super) fn datagram_done(&mut self, ticket: u64, number: usize, parcel: Box<Parcel>) {
+        let ports = self.core.network.datagrams.iter_mut().map(|datagrams| &mut datagrams.port);
+        for port in ports {
+            let Some(underway) = port.pending.get_mut(ticket) else { continue };
+            underway.has_written |= parcel.has_written;
+            if underway.gathering.take(number, parcel)
+                && let Some(underway) = port.pending.remove(ticket)
+            {
+                let Underway { target, has_written, gathering } = underway;
+                port.replies.clear();
+                gathering.write(&mut port.replies);
+                port.reply(target, has_written, &self.core.statistics);
+                port.send(&self.core.statistics);
+            }
+            return;
+        }
+    }
 }

@@ -55,7 +55,7 @@ use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
-pub use batch::{Batches, Parcel as BatchParcel};
+pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 use imaging::Imaging;
 pub use lending::Forgotten;
 use lending::Lending;

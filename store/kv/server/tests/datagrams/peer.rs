@@ -42,15 +42,6 @@ impl Outcome {
             Self::Error(text) => panic!("{text}"),
         }
     }
-
-    /// The error of the whole packet.
-    #[track_caller]
-    pub fn error(self) -> String {
-        match self {
-            Self::Replies(replies, _) => panic!("{replies:?}"),
-            Self::Error(text) => text,
-        }
-    }
 }
 
 impl Peer {
