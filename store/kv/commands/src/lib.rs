@@ -61,7 +61,7 @@ pub use eviction::{Evicted, EvictionOptions, Policy, Ranking};
 pub use keys::Keys;
 pub use session::Session;
 pub use shard::{Shard, ShardOptions, Waiter};
-pub use store::{Store, slot_of};
+pub use store::Store;
 pub use table::Table;
 
 /// All commands of this crate.
