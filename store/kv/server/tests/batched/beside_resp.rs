@@ -124,8 +124,9 @@ fn transactions_over_all_workers_and_packets_do_not_stop_each_other() {
                 let keys: Vec<String> = (0..30).map(|key| format!("k{key}")).collect();
                 for round in 0..200_u32 {
                     let value = round.to_le_bytes();
-                    let put = |key: &String| Operation::put(key.as_bytes(), &value);
-                    let replies = batch.run(&keys.iter().map(put).collect::<Vec<_>>());
+                    let puts: Vec<_> =
+                        keys.iter().map(|key| Operation::put(key.as_bytes(), &value)).collect();
+                    let replies = batch.run(&puts);
                     assert!(replies.iter().all(|(status, _)| *status == Status::Done));
                 }
             });
