@@ -61,6 +61,8 @@ pub struct Origin {
     pub descriptor: i32,
     /// It is connected by a Unix socket.
     pub is_unix: bool,
+    /// It speaks the batched protocol.
+    pub is_batched: bool,
     /// When it connected, in milliseconds since 1970.
     pub connected_ms: u64,
 }
@@ -230,7 +232,7 @@ impl ClientRecord {
             small(&self.watched),
             input + output,
             text(&names.user),
-            small(&self.version),
+            if self.origin.is_batched { 0 } else { small(&self.version) },
             text(&names.library),
             text(&names.library_version),
         );

@@ -153,6 +153,8 @@ impl Text {
         let uptime_s = shared.started.elapsed().as_secs_f64();
         self.add("uptime_seconds", "Time since the start.", uptime_s);
         self.add("workers", "Worker threads.", shared.mailboxes.len() as f64);
+        let functions = shared.options.functions.user_functions() as f64;
+        self.add("user_functions", "Functions of a user.", functions);
         self.add("connected_clients", "Connected clients.", clients as f64);
         self.add("keys", "Keys in all databases.", total(|worker| &worker.keys));
         let used = total(|worker| &worker.memory_bytes);
@@ -184,9 +186,15 @@ impl Text {
             let help = "Connections that ended before their TLS handshake was complete.";
             self.add("tls_handshakes_failed_total", help, failed);
         }
+<<<<<<< HEAD
         if !shared.options.batch_udp.is_empty() {
             self.add_datagrams(shared);
         }
+=======
+        let batched = total(|worker| &worker.batched_operations);
+        let help = "Operations of the batched protocol.";
+        self.add("batched_operations_total", help, batched);
+>>>>>>> kv-stream
         let received = total(|worker| &worker.received_bytes);
         self.add("received_bytes_total", "Bytes from clients.", received);
         self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));

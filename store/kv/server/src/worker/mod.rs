@@ -152,6 +152,7 @@ impl Worker {
         (listeners, mut datagrams): (Vec<Listener>, Vec<Datagrams>),
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
+        store.set_functions(shared.options.functions.clone());
         store.insert(number, shard);
         if shared.persistence.is_some() {
             datagrams.iter_mut().for_each(|datagrams| datagrams.port.hold_replies());
