@@ -5,4 +5,5 @@ mod batches;
 mod failures;
 mod lossy;
 mod model;
+mod real;
 mod server;
