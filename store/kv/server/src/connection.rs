@@ -195,7 +195,10 @@ impl Connection {
                 Ok(bytes) => self.sent += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.forget_sent(BACKLOG_BYTES);
+                    // Its requests are executed while the output is short. Otherwise bytes are
+                    // moved only if at least as many were sent.
+                    let left = self.backlog_bytes();
+                    self.forget_sent(if left <= BACKLOG_BYTES { 1 } else { left });
                     return true;
                 }
                 Err(_) => return false,

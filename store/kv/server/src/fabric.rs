@@ -82,7 +82,7 @@ impl FabricStream {
         }
     }
 
-    /// Reports nothing more.
+    /// Reports nothing more. The worker that registers it next looks at it first.
     ///
     /// # Errors
     /// Those of the system.

@@ -62,15 +62,15 @@ fn a_wrong_hello_says_what_is_wrong() {
     };
     let failed = |text: &str| (Status::Failed, text.to_owned());
     let worker = Hello { worker: Some(2), ..Hello::default() };
-    assert_eq!(error(worker), failed("there is no worker 2; the last is 1"));
+    assert_eq!(error(worker), failed("ERR there is no worker 2; the last is 1"));
     let database = Hello { database: 16, ..Hello::default() };
-    assert_eq!(error(database), failed("there is no database 16; the last is 15"));
+    assert_eq!(error(database), failed("ERR there is no database 16; the last is 15"));
     let wrong = "WRONGPASS invalid username-password pair or user is disabled.".to_owned();
     let user = Hello { user: b"ann", password: b"x", ..Hello::default() };
     assert_eq!(error(user), (Status::Denied, wrong));
     let mut client = served.client(Way::Fabric);
     client.put(b"a", b"1");
-    let late = "hello is the first operation of a connection, or none";
+    let late = "ERR hello has to be the first operation of a connection";
     assert_eq!(client.hello(&Hello::default()), Err(failed(late)));
     let (status, _) = served.client(Way::Tcp).one(Operation::hello(b"", b"abc"));
     assert_eq!(status, Status::Failed);

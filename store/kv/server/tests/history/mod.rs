@@ -10,7 +10,7 @@ mod record;
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::{Options, PersistenceOptions, Policy, Server};
 
-use crate::batched::client::served;
+use crate::batched::client::served_with;
 use crate::client::server_with;
 use crate::functions::registry;
 use checker::{Operation, contradiction, is_linearizable, show};
@@ -74,7 +74,8 @@ fn histories_with_packets_are_linearizable() {
     for (workers, seeds) in [(1, 2), (4, 4)] {
         let behaviour = Behaviour { clients: 3, batched: 3, turns: 40, workers };
         for seed in first..first + seeds {
-            check_history(&served(workers).server, behaviour, seed);
+            let options = Options { workers, functions: registry(), ..Options::default() };
+            check_history(&served_with(options).server, behaviour, seed);
         }
     }
 }

@@ -28,19 +28,24 @@ impl Core {
     pub(super) fn greet(&self, client: &mut Client, operation: &Operation<'_>) -> Greeting {
         let failed = |text: String| Greeting::Answer((Status::Failed, text.into_bytes()));
         let Some(hello) = Hello::decode(operation) else {
-            return failed("the value of a hello has at least 4 bytes: database, worker".into());
+            return failed(
+                "ERR the value of a hello has at least 4 bytes: database, worker".into(),
+            );
         };
         let (workers, databases) = (self.shared.mailboxes.len(), self.shared.options.databases);
         if hello.database >= databases {
             let database = hello.database;
             return failed(format!(
-                "there is no database {database}; the last is {}",
+                "ERR there is no database {database}; the last is {}",
                 databases - 1
             ));
         }
         match hello.worker.map(usize::from) {
             Some(worker) if worker >= workers => {
-                return failed(format!("there is no worker {worker}; the last is {}", workers - 1));
+                return failed(format!(
+                    "ERR there is no worker {worker}; the last is {}",
+                    workers - 1
+                ));
             }
             Some(worker) if worker != self.number => return Greeting::Moves(worker),
             _ => {}
