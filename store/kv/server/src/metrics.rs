@@ -186,15 +186,12 @@ impl Text {
             let help = "Connections that ended before their TLS handshake was complete.";
             self.add("tls_handshakes_failed_total", help, failed);
         }
-<<<<<<< HEAD
         if !shared.options.batch_udp.is_empty() {
             self.add_datagrams(shared);
         }
-=======
         let batched = total(|worker| &worker.batched_operations);
         let help = "Operations of the batched protocol.";
         self.add("batched_operations_total", help, batched);
->>>>>>> kv-stream
         let received = total(|worker| &worker.received_bytes);
         self.add("received_bytes_total", "Bytes from clients.", received);
         self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));
