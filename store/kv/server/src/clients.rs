@@ -134,14 +134,7 @@ impl Clients {
 
     /// A client has connected.
     pub fn insert(&self, origin: Origin) -> Arc<ClientRecord> {
-        let record = Arc::new(ClientRecord {
-            active_ms: AtomicU64::new(origin.connected_ms),
-            version: AtomicU32::new(2),
-            flags: AtomicU32::new(if origin.is_unix { flag::UNIX } else { 0 }),
-            origin,
-            names: Mutex::new(Names { user: DEFAULT.to_vec(), ..Names::default() }),
-            ..ClientRecord::default()
-        });
+        let record = Arc::new(ClientRecord::new(origin));
         self.lock().insert(record.origin.id, record.clone());
         record
     }
@@ -176,6 +169,18 @@ impl ClientKind {
 }
 
 impl ClientRecord {
+    /// The state of a client that has just connected.
+    pub fn new(origin: Origin) -> Self {
+        Self {
+            active_ms: AtomicU64::new(origin.connected_ms),
+            version: AtomicU32::new(2),
+            flags: AtomicU32::new(if origin.is_unix { flag::UNIX } else { 0 }),
+            origin,
+            names: Mutex::new(Names { user: DEFAULT.to_vec(), ..Names::default() }),
+            ..Self::default()
+        }
+    }
+
     /// Its names.
     pub fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)

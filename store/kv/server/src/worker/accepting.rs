@@ -20,7 +20,9 @@ impl Core {
     /// Accepts all clients that have connected.
     pub(super) fn accept(&mut self, listener: usize) {
         loop {
-            let Some(listener) = self.network.listeners.get(listener) else { return };
+            let Some(listener) = self.network.listeners.get(listener) else {
+                return self.network.note_datagrams(listener);
+            };
             let protocol = listener.protocol;
             match listener.accept() {
                 Ok((stream, address)) => self.assign(stream, protocol, address),

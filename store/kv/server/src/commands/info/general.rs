@@ -10,6 +10,7 @@ use super::{Lines, process};
 use crate::access::{Denial, Reason};
 use crate::channels::Kind;
 use crate::clients::flag;
+use crate::datagrams::{DatagramCount, DatagramCounters};
 use crate::statistics::sum;
 use crate::worker::Core;
 
@@ -76,6 +77,12 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     if let Some(tls) = &shared.configuration.tls {
         lines.add("tls_handshakes", tls.handshakes.completed.load(Ordering::Relaxed));
         lines.add("tls_handshakes_failed", tls.handshakes.failed.load(Ordering::Relaxed));
+    }
+    if !shared.options.batch_udp.is_empty() {
+        lines.add("udp_sessions", sum(workers(), |worker| &worker.datagrams.sessions));
+        for DatagramCount { name, of, .. } in &DatagramCounters::TOTALS {
+            lines.add(name, sum(workers(), |worker| of(&worker.datagrams)));
+        }
     }
     lines.add("sync_full", 0);
     lines.add("sync_partial_ok", 0);
