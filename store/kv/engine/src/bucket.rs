@@ -195,12 +195,9 @@ impl Bucket {
     /// Unit of the next bucket of the chain; 0: none.
     #[inline(always)]
     pub fn next(&self) -> u32 {
-        u32::from_le_bytes([
-            self.bytes[NEXT],
-            self.bytes[NEXT + 1],
-            self.bytes[NEXT + 2],
-            self.bytes[NEXT + 3],
-        ])
+        let mut unit = [0; 4];
+        unit.copy_from_slice(&self.bytes[NEXT..]);
+        u32::from_le_bytes(unit)
     }
 
     /// Sets the next bucket of the chain.
@@ -222,8 +219,9 @@ impl Bucket {
         self.code(slot) & code::INLINE != 0
     }
 
+    /// Code of a slot.
     #[inline(always)]
-    fn code(&self, slot: usize) -> u8 {
+    pub(crate) fn code(&self, slot: usize) -> u8 {
         self.bytes[CODES + slot]
     }
 
@@ -237,6 +235,12 @@ impl Bucket {
     #[inline(always)]
     fn continued(&self) -> u32 {
         self.codes_equal(0xFF, code::CONTINUED)
+    }
+
+    /// Some slot points to a block, or there is a next bucket.
+    #[inline(always)]
+    pub fn leads_elsewhere(&self) -> bool {
+        codes::at_most(self, &MOST_THAT_LEAD) >> (CODES - LAST) != 0
     }
 
     /// Slots that point to blocks, a bit each: their codes lie between `EMPTY` and `CONTINUED`.
@@ -261,15 +265,38 @@ fn of_slots(last: u32) -> u32 {
 /// Where the last 16 bytes begin, which contain all codes.
 const LAST: usize = BUCKET_BYTES - 16;
 
+/// Of the last 16 bytes of a bucket, less one: a code up to this is that of a pointer, and every
+/// byte of a unit that is not zero.
+const MOST_THAT_LEAD: Last = {
+    let mut most = [0; 16];
+    let mut at = CODES - LAST;
+    while at < 16 {
+        most[at] = if at < NEXT - LAST { code::CONTINUED - 2 } else { 0xFE };
+        at += 1;
+    }
+    Last(most)
+};
+
+/// Bytes that are compared with the last ones of a bucket.
+#[repr(align(16))]
+struct Last([u8; 16]);
+
 /// Comparisons of the last 16 bytes of a bucket, a bit for each byte.
 #[cfg(target_arch = "x86_64")]
 mod codes {
     use std::arch::x86_64::{
         __m128i, _mm_add_epi8, _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_load_si128,
-        _mm_movemask_epi8, _mm_set1_epi8,
+        _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8,
     };
 
-    use super::{Bucket, LAST};
+    use super::{Bucket, LAST, Last};
+
+    /// Bytes that are at most those of `most`, all less one.
+    #[inline(always)]
+    pub fn at_most(bucket: &Bucket, most: &Last) -> u32 {
+        // SAFETY: SSE2 belongs to every x86-64 processor.
+        unsafe { at_most_by_sse2(last(bucket), most) }
+    }
 
     #[inline(always)]
     pub fn equal(bucket: &Bucket, mask: u8, wanted: u8) -> u32 {
@@ -293,6 +320,15 @@ mod codes {
 
     #[inline]
     #[target_feature(enable = "sse2")]
+    fn at_most_by_sse2(last: __m128i, most: &Last) -> u32 {
+        // SAFETY: 16 bytes, aligned to 16.
+        let most = unsafe { _mm_load_si128(most.0.as_ptr().cast()) };
+        let less = _mm_add_epi8(last, _mm_set1_epi8(-1));
+        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(less, most), less)) as u32
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
     fn equal_by_sse2(last: __m128i, mask: u8, wanted: u8) -> u32 {
         let masked = _mm_and_si128(last, _mm_set1_epi8(mask as i8));
         _mm_movemask_epi8(_mm_cmpeq_epi8(masked, _mm_set1_epi8(wanted as i8))) as u32
@@ -311,7 +347,12 @@ mod codes {
 /// Comparisons of the last 16 bytes of a bucket, a bit for each byte.
 #[cfg(not(target_arch = "x86_64"))]
 mod codes {
-    use super::{Bucket, LAST, code};
+    use super::{Bucket, LAST, Last, code};
+
+    pub fn at_most(bucket: &Bucket, most: &Last) -> u32 {
+        let last = bucket.bytes[LAST..].iter().zip(&most.0).enumerate();
+        last.map(|(at, (byte, most))| u32::from(byte.wrapping_sub(1) <= *most) << at).sum()
+    }
 
     pub fn equal(bucket: &Bucket, mask: u8, wanted: u8) -> u32 {
         bits(bucket, |code| code & mask == wanted)

@@ -105,7 +105,6 @@ impl<M: Meter> Table<M> {
     pub fn remove(&mut self, hash: Hash, found: &Found) {
         self.memory.bucket_mut(found.bucket).clear(found.slot, found.span);
         self.slots -= found.span;
-        self.layout += 1;
         self.meter.write(self.cause(found.bucket));
         if let Some((unit, class)) = found.block {
             self.free(unit, class);
@@ -145,7 +144,6 @@ impl<M: Meter> Table<M> {
         self.meter.write(self.cause(found.bucket()));
         if let Some(old) = old {
             self.slots -= old.span;
-            self.layout += 1;
             if old.bucket != found.bucket() {
                 self.meter.write(self.cause(old.bucket));
             }
@@ -180,7 +178,6 @@ impl<M: Meter> Table<M> {
                 let bucket = self.memory.bucket_mut(offset);
                 bucket.compact();
                 let slot = bucket.room(span).expect("compacted slots are consecutive");
-                self.layout += 1;
                 return Ok(Place::new(offset, slot));
             }
             match bucket.next() {

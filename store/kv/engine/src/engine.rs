@@ -262,6 +262,9 @@ impl<M: Meter> Engine<M> {
         };
         if self.table.slots > self.slots_limit {
             self.grow();
+            // The pair may have moved.
+            let moved = self.table.find::<Portable>(key, self.hash(key));
+            return Ok((stored, moved.expect("growth keeps all pairs")));
         }
         Ok((stored, place))
     }

@@ -44,26 +44,39 @@ impl<'a, M: Meter> Entry<'a, M> {
     /// The key has a value with a tag.
     #[inline(always)]
     pub fn is_tagged(&self) -> bool {
-        self.place.is_some_and(|place| self.engine.table.found_at(place).pair.is_tagged)
+        // Methods of options are not always inlined.
+        match self.place {
+            Some(place) => self.engine.table.found_at(place).pair.is_tagged,
+            None => false,
+        }
     }
 
     /// The value, if the key has one.
     #[inline(always)]
     pub fn value(&self) -> Option<Value<'_>> {
-        self.place.map(|place| self.engine.value_at(place))
+        match self.place {
+            Some(place) => Some(self.engine.value_at(place)),
+            None => None,
+        }
     }
 
     /// The value, to be changed in place.
     #[inline(always)]
     pub fn change(&mut self) -> Option<ValueMut<'_>> {
-        self.place.map(|place| self.engine.change_at(place))
+        match self.place {
+            Some(place) => Some(self.engine.change_at(place)),
+            None => None,
+        }
     }
 
     /// Overwrites a plain value by one of the same length. False: the key has none or a tagged
     /// one, or the lengths differ, and nothing has changed.
     #[inline(always)]
     pub fn overwrite(&mut self, value: &[u8]) -> bool {
-        self.place.is_some_and(|place| self.engine.table.replace_value(place, value, false))
+        match self.place {
+            Some(place) => self.engine.table.replace_value(place, value, false),
+            None => false,
+        }
     }
 
     /// Stores a plain value.
@@ -82,6 +95,17 @@ impl<'a, M: Meter> Entry<'a, M> {
     #[inline(always)]
     pub fn delete(&mut self) -> bool {
         self.engine.delete_at(self.hash, self.place.take())
+    }
+
+    /// Calls a function with the entry. The compiler keeps an entry in registers unless its address
+    /// is given to a function that is not inlined; rare and slow ones get another one here.
+    #[inline(always)]
+    pub fn aside<R>(&mut self, call: impl FnOnce(&mut Entry<'_, M>) -> R) -> R {
+        let Self { key, hash, place, .. } = *self;
+        let mut entry = Entry { engine: self.engine, key, hash, place };
+        let result = call(&mut entry);
+        self.place = entry.place;
+        result
     }
 
     /// See [`Engine::set_limit_bytes`].

@@ -98,7 +98,6 @@ impl<M: Meter> Table<M> {
                 offset = self.memory.offset_of(next);
             }
         }
-        self.layout += 1;
         true
     }
 

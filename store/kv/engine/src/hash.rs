@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hashes of keys. One 64-bit hash of a key gives three numbers from disjoint bits: the bucket (low
-//! bits), the place in the reservation station (middle bits), and the secondary hash (top nine
-//! bits), which rejects the wrong slots of a bucket without a look at their keys (KV-Direct, hash
-//! table).
+//! Hashes of keys. One 64-bit hash of a key gives two numbers from disjoint bits: the bucket (low
+//! bits), and the secondary hash (top nine bits), which rejects the wrong slots of a bucket without
+//! a look at their keys (KV-Direct, hash table).
 //!
 //! The function folds 128-bit products of the key's words with secret seeds. An engine that serves
 //! strangers takes random seeds, so that they cannot choose keys of one bucket.
@@ -24,12 +23,6 @@ impl Hash {
     #[inline(always)]
     pub fn secondary(self) -> u64 {
         self.bits >> (64 - SECONDARY_BITS)
-    }
-
-    /// Bits for the reservation station, apart from those of small indexes.
-    #[inline(always)]
-    pub fn station(self) -> usize {
-        (self.bits >> 40) as usize
     }
 }
 
@@ -160,12 +153,11 @@ mod tests {
         let decimal = |number: u64| format!("user{number:020}").into_bytes();
         let makers: [&dyn Fn(u64) -> Vec<u8>; 3] = [&binary, &short, &decimal];
         for (kind, make) in makers.iter().enumerate() {
-            let mut counts = [[0_u64; CELLS]; 3];
+            let mut counts = [[0_u64; CELLS]; 2];
             for number in 0..KEYS {
                 let hash = hasher.hash(&make(number));
                 counts[0][hash.bits as usize % CELLS] += 1;
                 counts[1][hash.secondary() as usize] += 1;
-                counts[2][hash.station() % CELLS] += 1;
             }
             for (part, counts) in counts.iter().enumerate() {
                 let mean = KEYS as f64 / CELLS as f64;

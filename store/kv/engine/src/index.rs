@@ -63,6 +63,16 @@ impl Index {
         self.number(hash) * BUCKET_BYTES
     }
 
+    /// As [`Index::offset`], for a hash whose bucket had the offset `before`; the index may have
+    /// grown since.
+    #[inline(always)]
+    pub fn offset_since(&self, hash: Hash, before: usize) -> usize {
+        match self.round {
+            Some(_) => self.offset(hash),
+            None => before,
+        }
+    }
+
     /// Number of the bucket whose pairs the next bucket takes; none in a fixed index.
     pub fn next_split(&self) -> Option<usize> {
         self.round.map(|mask| self.buckets - (mask + 1))

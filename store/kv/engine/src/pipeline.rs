@@ -4,14 +4,12 @@
 //!
 //! Each operation passes three stages, and several operations lie between one stage and the next:
 //!
-//! 1. *Admit*: its key is hashed, and its bucket prefetched. The reservation station notes
-//!    whether an earlier operation of the batch has the same key.
+//! 1. *Admit*: its key is hashed, and its bucket prefetched.
 //! 2. *Scout*: if the bucket points to a block that may have the key, or to a chained bucket, that
 //!    is prefetched. A table without blocks and chains skips this stage.
-//! 3. *Execute*: in the order of the batch, so results are those of one operation at a time.
-//!
-//! An operation whose key an earlier one of the batch has takes the place that the earlier one
-//! left in the station, without a search.
+//! 3. *Execute*: in the order of the batch, so results are those of one operation at a time. An
+//!    operation with the key of the one before it takes the place that that one left, without a
+//!    search.
 
 use std::ops::ControlFlow;
 
@@ -71,7 +69,10 @@ impl<M: Meter> Engine<M> {
         executor: &mut X,
     ) -> usize {
         let count = keys.count();
-        let mut station = Station::<IN_FLIGHT>::new();
+        if count == 0 {
+            return 0;
+        }
+        let mut station = Station::<IN_FLIGHT>::new(self.hash(keys.key(0)));
         for number in 0..count.min(IN_FLIGHT) {
             self.admit(&mut station, number, keys.key(number));
         }
@@ -79,10 +80,9 @@ impl<M: Meter> Engine<M> {
             if number + IN_FLIGHT < count {
                 self.admit(&mut station, number + IN_FLIGHT, keys.key(number + IN_FLIGHT));
             }
-            if number + DISTANCE < count {
-                self.scout::<C>(&station, number + DISTANCE);
-            }
-            if self.execute::<C, K, X>(&mut station, number, keys, executor).is_break() {
+            // At the end of the batch this looks at some other bucket.
+            self.scout::<C>(&station, number + DISTANCE);
+            if self.execute::<C, X>(&mut station, number, executor).is_break() {
                 return number + 1;
             }
         }
@@ -90,21 +90,18 @@ impl<M: Meter> Engine<M> {
     }
 
     #[inline(always)]
-    fn admit(&self, station: &mut Station<IN_FLIGHT>, number: usize, key: &[u8]) {
+    fn admit<'k>(&self, station: &mut Station<'k, IN_FLIGHT>, number: usize, key: &'k [u8]) {
         let hash = self.hash(key);
         let bucket = self.table.index.offset(hash);
         self.table.memory.prefetch(bucket);
-        station.admit(number, hash, bucket);
+        station.admit(number, key, hash, bucket);
     }
 
     #[inline(always)]
-    fn scout<C: Compare>(&self, station: &Station<IN_FLIGHT>, number: usize) {
-        let memory = &self.table.memory;
-        let bucket = memory.bucket(station.bucket(number));
-        if bucket.pointers() != 0 {
+    fn scout<C: Compare>(&self, station: &Station<'_, IN_FLIGHT>, number: usize) {
+        let bucket = self.table.memory.bucket(station.bucket(number));
+        if bucket.leads_elsewhere() {
             self.scout_block::<C>(bucket, station.hash(number));
-        } else if bucket.next() != 0 {
-            memory.prefetch(memory.offset_of(bucket.next()));
         }
     }
 
@@ -128,22 +125,23 @@ impl<M: Meter> Engine<M> {
     }
 
     #[inline(always)]
-    fn execute<C: Compare, K: Keys, X: Execute<M>>(
+    fn execute<C: Compare, X: Execute<M>>(
         &mut self,
-        station: &mut Station<IN_FLIGHT>,
+        station: &mut Station<'_, IN_FLIGHT>,
         number: usize,
-        keys: &K,
         executor: &mut X,
     ) -> ControlFlow<()> {
-        let (key, hash) = (keys.key(number), station.hash(number));
-        let place = match station.earlier(number, self.table.layout) {
-            Some((earlier, place)) if keys.key(earlier) == key => place,
-            _ => self.table.find::<C>(key, hash),
+        let (key, hash) = (station.key(number), station.hash(number));
+        let place = match station.forwarded(number) {
+            Some(place) => place,
+            None => {
+                let bucket = self.table.index.offset_since(hash, station.bucket(number));
+                self.table.find_from::<C>(bucket, key, hash)
+            }
         };
         let mut entry = Entry { engine: self, key, hash, place };
         let flow = executor.execute(number, &mut entry);
-        let place = entry.place;
-        station.leave(number, place, self.table.layout);
+        station.leave(entry.place);
         flow
     }
 }

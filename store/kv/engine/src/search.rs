@@ -11,7 +11,14 @@ pub trait Compare: Copy {
     /// Slots among `among` whose eight bytes from their start on equal `word` in the bits of
     /// `mask`.
     fn words(bucket: &Bucket, word: u64, mask: u64, among: u32) -> u32;
+
+    /// Slots in which an inline pair may begin whose key has `key_bytes` bytes, of which the first
+    /// eight are `head`. The caller looks at their codes.
+    fn heads(bucket: &Bucket, head: u64, key_bytes: usize) -> u32;
 }
+
+/// All slots, a bit each.
+const ALL: u32 = (1 << SLOTS) - 1;
 
 /// One slot after the other, on every processor.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +35,14 @@ impl Compare for Portable {
             rest &= rest - 1;
         }
         equal
+    }
+
+    #[inline(always)]
+    fn heads(bucket: &Bucket, head: u64, key_bytes: usize) -> u32 {
+        let first = code::INLINE | key_bytes as u8;
+        let starts = bucket.codes_equal(code::INLINE | code::KEY_LENGTH, first);
+        let mask = if key_bytes < 8 { (1 << (8 * key_bytes)) - 1 } else { u64::MAX };
+        Self::words(bucket, head, mask, starts)
     }
 }
 
@@ -71,6 +86,21 @@ impl Compare for Vbmi {
         // SAFETY: `Vbmi` is used only where `is_available` returned true.
         among & unsafe { words_by_permutations(bucket, word, mask) }
     }
+
+    #[inline(always)]
+    fn heads(bucket: &Bucket, head: u64, key_bytes: usize) -> u32 {
+        // Equal words nearly always begin the pair, so codes are not compared before.
+        // SAFETY: as above.
+        ALL & unsafe { words_by_permutations(bucket, head, mask_of(key_bytes)) }
+    }
+}
+
+/// The bits of the first `key_bytes` bytes of a word, at most 31.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "bmi2")]
+fn mask_of(key_bytes: usize) -> u64 {
+    std::arch::x86_64::_bzhi_u64(u64::MAX, 8 * key_bytes as u32)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -105,16 +135,14 @@ impl Bucket {
         if key.len() > INLINE_KEY_BYTES {
             return None;
         }
-        let starts =
-            self.codes_equal(code::INLINE | code::KEY_LENGTH, code::INLINE | key.len() as u8);
-        if starts == 0 {
-            return None;
-        }
-        let mask = if key.len() < 8 { (1 << (8 * key.len())) - 1 } else { u64::MAX };
-        let mut equal = C::words(self, hash.head, mask, starts);
+        let first = code::INLINE | key.len() as u8;
+        let mut equal = C::heads(self, hash.head, key.len());
         while equal != 0 {
             let slot = equal.trailing_zeros() as usize;
-            if key.len() <= 8 || self.bytes[slot * SLOT_BYTES..][..key.len()][8..] == key[8..] {
+            let is_start = self.code(slot) & (code::INLINE | code::KEY_LENGTH) == first;
+            let has_tail =
+                || key.len() <= 8 || self.bytes[slot * SLOT_BYTES..][..key.len()][8..] == key[8..];
+            if is_start && has_tail() {
                 return Some(slot);
             }
             equal &= equal - 1;

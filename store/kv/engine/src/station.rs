@@ -1,69 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The reservation station of a batch (KV-Direct, out-of-order execution): it knows which
-//! operations in flight have the same key, and forwards the place of a pair from one to the next.
-//! Equal hashes stand for equal keys at first; the keys are compared before anything is forwarded.
+//! The operations of a batch that are under way, and the place of a pair that one forwards to the
+//! next (KV-Direct, out-of-order execution).
+//!
+//! On a network card a reservation station remembers many keys, because a write takes a microsecond
+//! to reach memory, and forwards values. Here an operation sees all writes of those before it,
+//! and a second search of a line in the first-level cache takes about as long as a lookup in such a
+//! station. So only neighbours are compared, which costs next to nothing and helps where
+//! it counts: all operations of a batch work on one key.
 
 use crate::hash::Hash;
 use crate::place::Place;
 
 /// Operations that are remembered; a power of two.
-const WINDOW: usize = 64;
-/// Cells that remember the last operation with certain bits of the hash.
-const CELLS: usize = 256;
-/// No earlier operation, or none in a cell.
-const NONE: u32 = u32::MAX;
+const WINDOW: usize = 32;
 
 /// The operations in flight, at most `IN_FLIGHT` at a time.
-pub(crate) struct Station<const IN_FLIGHT: usize> {
-    /// Number of the last operation admitted in each cell.
-    last: [u32; CELLS],
+pub(crate) struct Station<'k, const IN_FLIGHT: usize> {
+    keys: [&'k [u8]; WINDOW],
     bits: [u64; WINDOW],
     heads: [u64; WINDOW],
-    /// Offset of the bucket that each operation begins with.
+    /// Offset of the bucket that each operation began with.
     buckets: [usize; WINDOW],
-    /// Number of the latest earlier operation with the same hash.
-    earlier: [u32; WINDOW],
-    /// A later operation has the same hash.
-    is_followed: [bool; WINDOW],
-    /// Where followed operations left their pairs, and the layout of the table then.
-    left: [(Option<Place>, u64); WINDOW],
+    /// Where the last executed operation left its pair.
+    left: Option<Place>,
 }
 
-impl<const IN_FLIGHT: usize> Station<IN_FLIGHT> {
+impl<'k, const IN_FLIGHT: usize> Station<'k, IN_FLIGHT> {
+    /// A station whose first operation will have the hash `first`.
     #[inline(always)]
-    pub fn new() -> Self {
-        const { assert!(IN_FLIGHT < WINDOW) };
-        Self {
-            last: [NONE; CELLS],
-            bits: [0; WINDOW],
-            heads: [0; WINDOW],
-            buckets: [0; WINDOW],
-            earlier: [NONE; WINDOW],
-            is_followed: [false; WINDOW],
-            left: [(None, 0); WINDOW],
-        }
+    pub fn new(first: Hash) -> Self {
+        const { assert!(IN_FLIGHT < WINDOW - 1) };
+        // The first operation differs from the one that never was.
+        let bits = [!first.bits; WINDOW];
+        Self { keys: [&[]; WINDOW], bits, heads: [0; WINDOW], buckets: [0; WINDOW], left: None }
     }
 
     /// Takes an operation in.
     #[inline(always)]
-    pub fn admit(&mut self, number: usize, hash: Hash, bucket: usize) {
-        let last = &mut self.last[hash.station() % CELLS];
-        let earlier = *last;
-        *last = number as u32;
+    pub fn admit(&mut self, number: usize, key: &'k [u8], hash: Hash, bucket: usize) {
         let cell = number % WINDOW;
+        self.keys[cell] = key;
         self.bits[cell] = hash.bits;
         self.heads[cell] = hash.head;
         self.buckets[cell] = bucket;
-        self.is_followed[cell] = false;
-        // An operation without a predecessor is far away from `NONE`.
-        let is_in_flight = (number as u32).wrapping_sub(earlier) <= IN_FLIGHT as u32;
-        let before = earlier as usize % WINDOW;
-        if is_in_flight && self.bits[before] == hash.bits {
-            self.earlier[cell] = earlier;
-            self.is_followed[before] = true;
-        } else {
-            self.earlier[cell] = NONE;
-        }
+    }
+
+    /// Key of an operation in flight.
+    #[inline(always)]
+    pub fn key(&self, number: usize) -> &'k [u8] {
+        self.keys[number % WINDOW]
     }
 
     /// Hash of an operation in flight.
@@ -72,28 +57,24 @@ impl<const IN_FLIGHT: usize> Station<IN_FLIGHT> {
         Hash { bits: self.bits[number % WINDOW], head: self.heads[number % WINDOW] }
     }
 
-    /// Offset of the bucket that an operation in flight begins with.
+    /// Offset of the bucket that an operation in flight began with. For an operation that is not in
+    /// flight, that of some bucket.
     #[inline(always)]
     pub fn bucket(&self, number: usize) -> usize {
         self.buckets[number % WINDOW]
     }
 
-    /// The earlier operation with the same hash, and where it left the pair, if that is still so.
+    /// Where the operation before left the pair, if it has the same key.
     #[inline(always)]
-    pub fn earlier(&self, number: usize, layout: u64) -> Option<(usize, Option<Place>)> {
-        let earlier = self.earlier[number % WINDOW];
-        if earlier == NONE {
-            return None;
-        }
-        let (place, layout_then) = self.left[earlier as usize % WINDOW];
-        (layout_then == layout).then_some((earlier as usize, place))
+    pub fn forwarded(&self, number: usize) -> Option<Option<Place>> {
+        let (cell, before) = (number % WINDOW, number.wrapping_sub(1) % WINDOW);
+        let is_same = self.bits[cell] == self.bits[before] && self.keys[cell] == self.keys[before];
+        is_same.then_some(self.left)
     }
 
-    /// Notes where an operation left its pair, for those that follow.
+    /// Notes where an operation left its pair, for the next one.
     #[inline(always)]
-    pub fn leave(&mut self, number: usize, place: Option<Place>, layout: u64) {
-        if self.is_followed[number % WINDOW] {
-            self.left[number % WINDOW] = (place, layout);
-        }
+    pub fn leave(&mut self, place: Option<Place>) {
+        self.left = place;
     }
 }

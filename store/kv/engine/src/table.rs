@@ -32,8 +32,6 @@ pub struct Table<M> {
     pub(crate) block_bytes: usize,
     /// Bytes for blocks altogether.
     all_block_bytes: usize,
-    /// Changes whenever a pair moves or leaves, so that remembered places are known to be stale.
-    pub(crate) layout: u64,
     pub(crate) meter: M,
 }
 
@@ -58,7 +56,6 @@ impl<M: Meter> Table<M> {
             chained: 0,
             block_bytes: 0,
             all_block_bytes: block_bytes,
-            layout: 0,
             meter,
         }
     }
@@ -69,13 +66,17 @@ impl<M: Meter> Table<M> {
         self.index = self.first_index;
         self.slabs = slabs_for(self.all_block_bytes, self.unit_shift);
         (self.slots, self.chained, self.block_bytes) = (0, 0, 0);
-        self.layout += 1;
     }
 
     /// Looks a key up.
     #[inline(always)]
     pub fn find<C: Compare>(&self, key: &[u8], hash: Hash) -> Option<Place> {
-        let offset = self.index.offset(hash);
+        self.find_from::<C>(self.index.offset(hash), key, hash)
+    }
+
+    /// Looks a key up whose hash belongs to the bucket at an offset.
+    #[inline(always)]
+    pub fn find_from<C: Compare>(&self, offset: usize, key: &[u8], hash: Hash) -> Option<Place> {
         self.meter.read(Cause::Bucket);
         // Chains are rare, and a loop here would keep vectors on the stack from one round to the
         // next, which costs more than the comparison.

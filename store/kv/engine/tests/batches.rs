@@ -79,3 +79,18 @@ fn an_empty_batch_and_an_empty_key_are_fine() {
     engine.run(&[Request::Put(b"", b""), Request::Get(b"")], &mut replies);
     assert_eq!(replies.values, [Some(Vec::new())]);
 }
+
+/// A put may let the index grow, which moves pairs, also the one that was just stored.
+#[test]
+fn a_pair_is_found_by_the_operation_after_the_one_that_made_it() {
+    let mut engine = Engine::new(Options::default()).expect("options are sound");
+    let keys: Vec<[u8; 8]> = (0..50_000_u64).map(u64::to_le_bytes).collect();
+    let pairs = |key| [Request::Put(key, key), Request::Get(key)];
+    let requests: Vec<Request<'_>> = keys.iter().flat_map(|key| pairs(key)).collect();
+    let mut replies = Adding::default();
+    engine.run(&requests, &mut replies);
+    assert_eq!(replies.values.len(), keys.len());
+    for (value, key) in replies.values.iter().zip(&keys) {
+        assert_eq!(value.as_deref(), Some(&key[..]));
+    }
+}

@@ -97,17 +97,29 @@ impl<X: Execute> ExecutePair for Executor<'_, '_, X> {
     }
 }
 
-impl Entry<'_, '_, '_> {
+impl<'p> Entry<'_, 'p, '_> {
+    /// The key.
+    #[inline(always)]
+    pub fn key(&self) -> &'p [u8] {
+        self.pair.key()
+    }
+
     /// The string of the key, if it has a value.
     ///
     /// # Errors
     /// [`Error::WrongType`].
     #[inline(always)]
     pub fn string(&mut self) -> Result<Option<&[u8]>, Error> {
-        if self.pair.is_tagged() {
-            return self.tagged_string();
+        if !self.pair.is_tagged() {
+            return Ok(match self.pair.value() {
+                Some(value) => Some(value.bytes),
+                None => None,
+            });
         }
-        Ok(self.pair.value().map(|value| value.bytes))
+        match self.aside(|entry| entry.find_tagged())? {
+            Some(start) => Ok(self.pair.value().map(|value| &value.bytes[start..])),
+            None => Ok(None),
+        }
     }
 
     /// Stores a string in place of any value, without an expiry.
@@ -117,7 +129,10 @@ impl Entry<'_, '_, '_> {
     #[inline(always)]
     pub fn set(&mut self, value: &[u8]) -> Result<(), Error> {
         self.before_change();
-        if self.pair.overwrite(value) { Ok(()) } else { self.replace(value) }
+        match self.pair.overwrite(value) {
+            true => Ok(()),
+            false => self.aside(|entry| entry.replace(value)),
+        }
     }
 
     /// Changes a string in place; its length stays. None: the key has no value.
@@ -128,9 +143,10 @@ impl Entry<'_, '_, '_> {
     pub fn update<R>(&mut self, change: impl FnOnce(&mut [u8]) -> R) -> Result<Option<R>, Error> {
         let mut start = 0;
         if self.pair.is_tagged() {
-            let Some(length) = self.tagged_string()?.map(<[u8]>::len) else { return Ok(None) };
-            // The bytes of a string end its value.
-            start = self.pair.value().map_or(0, |value| value.bytes.len() - length);
+            match self.aside(|entry| entry.find_tagged())? {
+                Some(found) => start = found,
+                None => return Ok(None),
+            }
         }
         self.before_change();
         Ok(self.pair.change().map(|value| change(&mut value.bytes[start..])))
@@ -144,10 +160,17 @@ impl Entry<'_, '_, '_> {
         }
         self.before_change();
         if self.pair.is_tagged() {
-            return self.remove_tagged();
+            return self.aside(|entry| entry.remove_tagged());
         }
         self.delete();
         true
+    }
+
+    /// See [`freeport_kv_engine::Entry::aside`].
+    #[inline(always)]
+    pub fn aside<R>(&mut self, call: impl FnOnce(&mut Entry<'_, '_, '_>) -> R) -> R {
+        let rest = &mut *self.rest;
+        self.pair.aside(|pair| call(&mut Entry { pair, rest }))
     }
 
     /// Notes a use of the key, if uses are tracked and it has a value. `random` gives any number.
@@ -167,9 +190,9 @@ impl Entry<'_, '_, '_> {
         image.before_change(self.pair.engine(), large, self.pair.key());
     }
 
-    /// The string of a value with a header.
+    /// Where the string of a value with a header begins; none: its time has passed.
     #[inline(never)]
-    fn tagged_string(&mut self) -> Result<Option<&[u8]>, Error> {
+    fn find_tagged(&mut self) -> Result<Option<usize>, Error> {
         let has_expired = self.header().is_some_and(|(header, _)| self.has_expired(header));
         if has_expired {
             if self.rest.options.removes_expired {
@@ -178,13 +201,13 @@ impl Entry<'_, '_, '_> {
             }
             return Ok(None);
         }
-        match self.pair.value().map(Stored::read) {
-            None => Ok(None),
-            Some(Stored {
-                header: Header { kind: Kind::String, .. },
-                body: Body::Packed(bytes),
-            }) => Ok(Some(bytes)),
-            Some(_) => Err(Error::WrongType),
+        let Some(value) = self.pair.value() else { return Ok(None) };
+        match Stored::read(value) {
+            Stored { header: Header { kind: Kind::String, .. }, body: Body::Packed(bytes) } => {
+                // The bytes of a string end its value.
+                Ok(Some(value.bytes.len() - bytes.len()))
+            }
+            _ => Err(Error::WrongType),
         }
     }
 

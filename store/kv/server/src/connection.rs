@@ -241,3 +241,26 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freeport_kv_protocol::memcached::Limits;
+    use mio::net::UnixStream;
+
+    use super::*;
+
+    /// Requests are executed while the output is short, and given turns while the backlog is. If
+    /// the two differed, a client that does not read would get turns without end.
+    #[test]
+    fn sent_bytes_do_not_count_as_output() {
+        let (stream, _client) = UnixStream::pair().expect("the system has sockets");
+        let peer = freeport_kv_items::Connection::new(Limits::default());
+        let mut connection = Connection::memcached(Stream::Unix(stream), peer);
+        for bytes in (0..20).map(|step| (BACKLOG_BYTES + 10_000) >> step) {
+            connection.output.resize(connection.output.len() + bytes, b'x');
+            assert!(connection.send(), "the client is there");
+            let is_short = connection.output.len() <= BACKLOG_BYTES;
+            assert_eq!(is_short, connection.backlog_bytes() <= BACKLOG_BYTES);
+        }
+    }
+}

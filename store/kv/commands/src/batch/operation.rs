@@ -55,9 +55,9 @@ pub(super) fn perform(
     }
 }
 
-/// Executes an operation with a function.
+/// Executes any operation but a get, put or delete, and writes its reply.
 #[inline(never)]
-fn call(
+pub(super) fn call(
     operation: &Operation<'_>,
     target: &mut impl Target,
     registry: &Registry,

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use freeport_kv_engine::Keys;
 use freeport_kv_functions::Registry;
 use freeport_kv_keyspace::{BatchOptions, Entry, Execute};
-use freeport_kv_protocol::batch::Opcode;
+use freeport_kv_protocol::batch::{Opcode, Operation, Operations};
 
 use super::conditions::{Batch, Conditions, Outcome, Replies};
 use super::effect::Effect;
-use super::operation::perform;
+use super::operation::{call, perform};
 use crate::effects::Effects;
 use crate::store::Store;
 
@@ -25,7 +25,9 @@ pub(super) fn execute(
 ) -> Outcome {
     let registry = Arc::clone(store.functions());
     let mut executor = Executor {
-        batch,
+        operations: batch.operations,
+        payload: batch.payload,
+        first: batch.range.start,
         registry: &registry,
         replies,
         touches: conditions.touches && store.tracks_uses(),
@@ -55,7 +57,7 @@ impl Keys for Batch<'_> {
 
     #[inline(always)]
     fn key(&self, number: usize) -> &[u8] {
-        self.operations.get(self.payload, self.range.start + number).key
+        self.operations.key(self.payload, self.range.start + number)
     }
 }
 
@@ -70,8 +72,11 @@ struct Counts {
 }
 
 /// The operations of a batch, for the stages of the engine.
-struct Executor<'a, 'r, 'b> {
-    batch: &'a Batch<'b>,
+struct Executor<'a, 'r> {
+    operations: &'a Operations,
+    payload: &'a [u8],
+    /// Number of the first operation of the batch.
+    first: usize,
     registry: &'a Registry,
     replies: &'a mut Replies<'r>,
     touches: bool,
@@ -79,13 +84,27 @@ struct Executor<'a, 'r, 'b> {
     counts: Counts,
 }
 
-impl Execute for Executor<'_, '_, '_> {
+impl Execute for Executor<'_, '_> {
     #[inline(always)]
     fn execute(&mut self, number: usize, entry: &mut Entry<'_, '_, '_>) -> ControlFlow<()> {
-        let Batch { operations, payload, range } = self.batch;
-        let operation = operations.get(payload, range.start + number);
-        let Self { registry, replies, stops_when_full, counts, .. } = self;
-        match perform(&operation, entry, registry, replies, *stops_when_full) {
+        let Self { operations, payload, first, registry, replies, stops_when_full, counts, .. } =
+            self;
+        let number = *first + number;
+        let (opcode, no_return) = operations.kind(number);
+        let effect = match opcode {
+            // Their values are empty, and need not be looked for.
+            Opcode::Get | Opcode::Delete => {
+                let operation = Operation { opcode, no_return, ..Operation::get(entry.key()) };
+                perform(&operation, entry, registry, replies, *stops_when_full)
+            }
+            Opcode::Put => {
+                let operation = operations.get(payload, number);
+                perform(&operation, entry, registry, replies, *stops_when_full)
+            }
+            _ => entry
+                .aside(|entry| call(&operations.get(payload, number), entry, registry, replies)),
+        };
+        match effect {
             Effect::None => {}
             Effect::Hit => counts.hits += 1,
             Effect::Miss => counts.misses += 1,
@@ -94,7 +113,7 @@ impl Execute for Executor<'_, '_, '_> {
             }
             Effect::Failed => {
                 // A value that a get cannot return was found.
-                counts.hits += u64::from(operation.opcode == Opcode::Get);
+                counts.hits += u64::from(opcode == Opcode::Get);
                 counts.failed += 1;
             }
             Effect::Full => {

@@ -150,6 +150,16 @@ impl Operations {
         self.records[number].of(payload)
     }
 
+    /// Code of the operation with a number, and whether its reply has no value.
+    ///
+    /// # Panics
+    /// There is no such operation.
+    #[inline(always)]
+    pub fn kind(&self, number: usize) -> (Opcode, bool) {
+        let record = &self.records[number];
+        (record.opcode, record.no_return)
+    }
+
     /// The key of the operation with a number, as [`get`](Self::get) returns it.
     ///
     /// # Panics

@@ -132,7 +132,7 @@ impl ReplyWriter {
     }
 
     /// A value of this length is not longer than the limits allow.
-    #[inline]
+    #[inline(always)]
     pub fn fits(&self, into: &[u8], value_bytes: usize) -> bool {
         value_bytes <= self.value_limit
             && into.len() + Self::OVERHEAD_BYTES + value_bytes <= self.end_limit
@@ -150,20 +150,20 @@ impl ReplyWriter {
     }
 
     /// Appends a reply without a value.
-    #[inline]
+    #[inline(always)]
     pub fn status(&mut self, into: &mut Vec<u8>, status: Status) {
         into.push(status as u8);
         self.count += 1;
     }
 
     /// Appends [`Status::Done`] without a value.
-    #[inline]
+    #[inline(always)]
     pub fn done(&mut self, into: &mut Vec<u8>) {
         self.status(into, Status::Done);
     }
 
     /// Appends [`Status::Done`] with a value.
-    #[inline]
+    #[inline(always)]
     pub fn value(&mut self, into: &mut Vec<u8>, value: &[u8]) {
         self.status_with(into, Status::Done, value);
     }
@@ -184,7 +184,7 @@ impl ReplyWriter {
     }
 
     /// Appends a status with a value.
-    #[inline]
+    #[inline(always)]
     pub fn status_with(&mut self, into: &mut Vec<u8>, status: Status, value: &[u8]) {
         if self.fits(into, value.len()) {
             self.append(into, status, value);
@@ -202,8 +202,18 @@ impl ReplyWriter {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, into: &mut Vec<u8>, status: Status, value: &[u8]) {
+        if value.len() == self.last_value_bytes && value.len() <= SHORT_BYTES {
+            append_short(into, status as u8 | HAS_VALUE | SAME_SIZE, value);
+            self.count += 1;
+        } else {
+            self.append_any(into, status, value);
+        }
+    }
+
+    #[inline(never)]
+    fn append_any(&mut self, into: &mut Vec<u8>, status: Status, value: &[u8]) {
         let first = status as u8 | HAS_VALUE;
         into.reserve(Self::OVERHEAD_BYTES + value.len());
         if value.len() == self.last_value_bytes {
@@ -237,6 +247,34 @@ impl ReplyWriter {
         into[self.start..][..HEADER_BYTES].copy_from_slice(&header.fixed());
         header
     }
+}
+
+/// Longest value that is copied without a call.
+const SHORT_BYTES: usize = 16;
+
+/// Appends a byte and a short value, which is copied by two words that may overlap.
+#[inline(always)]
+fn append_short(into: &mut Vec<u8>, first: u8, value: &[u8]) {
+    #[inline(always)]
+    fn ends<const WORD: usize>(target: &mut [u8; SHORT_BYTES], value: &[u8]) {
+        let (mut begin, mut end) = ([0; WORD], [0; WORD]);
+        begin.copy_from_slice(&value[..WORD]);
+        end.copy_from_slice(&value[value.len() - WORD..]);
+        target[..WORD].copy_from_slice(&begin);
+        target[value.len() - WORD..][..WORD].copy_from_slice(&end);
+    }
+    let start = into.len();
+    // Bytes that are not needed are cut off, because room for a constant number takes less time.
+    into.extend_from_slice(&[first; 1 + SHORT_BYTES]);
+    let Some(target) = into[start + 1..].first_chunk_mut() else { return };
+    match value.len() {
+        8.. => ends::<8>(target, value),
+        4.. => ends::<4>(target, value),
+        2.. => ends::<2>(target, value),
+        1 => target[0] = value[0],
+        _ => {}
+    }
+    into.truncate(start + 1 + value.len());
 }
 
 /// Appends the error of a whole request.
