@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Batches to the server itself, as datagrams.
 
+use super::server::patient;
 use freeport_kv_client::{Address, Batch, Client, Options};
 use freeport_kv_server::{Options as ServerOptions, Server};
 
@@ -13,7 +14,7 @@ fn batches_are_stored_and_read() {
         let options = ServerOptions { workers, batch_udp: vec![any], ..ServerOptions::default() };
         let server = Server::start(options).expect("a free port is bound");
         let address = Address::Udp(server.udp_addresses()[0].to_string());
-        let options = Options { window: 4, ..Options::default() };
+        let options = Options { window: 4, ..patient() };
         let mut client = Client::connect_to(address, options).expect("the server answers");
         let pairs: Vec<_> = (0..2_000_u32)
             .map(|number| (format!("key:{number}").into_bytes(), vec![7; number as usize % 500]))
