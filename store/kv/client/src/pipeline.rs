@@ -27,14 +27,15 @@ use std::ops::Range;
 /// use freeport_kv_client::{Options, Pipeline};
 /// use freeport_kv_protocol::batch::Operation;
 ///
-/// let mut pipeline = Pipeline::connect(&"fabric:/run/freeport.sock".parse()?, &Options::default())?;
+/// let address = "fabric:/run/freeport.sock".parse()?;
+/// let mut pipeline = Pipeline::connect(&address, &Options::default())?;
 /// for number in 0_u64..100 {
 ///     pipeline.push(&Operation::get(&number.to_le_bytes())).expect("so few fit into a packet");
 /// }
 /// pipeline.submit()?;
 /// while let Some(received) = pipeline.receive()? {
 ///     for reply in received.replies {
-///         println!("{:?}", reply?.value);
+///         assert_eq!(reply?.value, None);
 ///     }
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -39,7 +39,7 @@ impl Replies {
         self.records.is_empty()
     }
 
-    /// What the operation with a number returned: `None` if there is no such key, and if the
+    /// The value that the operation with a number returned: `None` if there is no such key, and if the
     /// operation returns no value.
     ///
     /// # Errors
