@@ -2,7 +2,7 @@
 //! One connection, packet by packet.
 
 use crate::address::Address;
-use crate::datagrams::Datagrams;
+use crate::datagrams::{DATAGRAM_BYTES, Datagrams};
 use crate::error::Error;
 use crate::options::Options;
 use crate::stream::StreamLink;
@@ -112,7 +112,8 @@ impl Pipeline {
             }
             Address::Udp(host) => {
                 let link = Datagrams::connect(address, host, options);
-                (link.map(|link| Link::Datagrams(Box::new(link))), options.datagram_bytes)
+                let bytes = options.datagram_bytes.min(DATAGRAM_BYTES);
+                (link.map(|link| Link::Datagrams(Box::new(link))), bytes)
             }
         };
         let connect = |source| Error::Connect { address: address.clone(), source };
