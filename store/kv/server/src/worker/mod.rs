@@ -316,7 +316,11 @@ impl Worker {
             Message::Lent { number, shard } => self.borrowed(number, shard),
             Message::Returned { shard } => self.returned(shard),
             Message::Ready { client } => self.retry_by_message(client),
-            Message::Deliver { delivery } => self.receive_delivery(&delivery),
+            Message::Deliver { delivery } => {
+                // Its sender may have seen the reply to what this worker has published.
+                self.deliver_own();
+                self.receive_delivery(&delivery);
+            }
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
             Message::Moved { stream, address, input } => self.take_over(stream, address, input),
