@@ -200,7 +200,7 @@ impl Core {
         match &self.log {
             Some(log) => {
                 let mailbox = &self.shared.mailboxes[self.number];
-                mailbox.await_log(log.is_awaited())
+                mailbox.await_log(log.is_awaited() || self.network.holds_datagrams())
             }
             None => false,
         }
@@ -221,6 +221,7 @@ impl Worker {
         self.take_images();
         self.core.flush_log();
         self.send_released();
+        self.core.release_datagrams();
         self.answer_waiting();
     }
 
@@ -285,6 +286,7 @@ impl Worker {
         // The server reports an error when all workers have ended.
         let _ = persistence.journal.sync();
         self.send_released();
+        self.core.release_datagrams();
     }
 }
 
