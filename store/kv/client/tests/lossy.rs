@@ -2,7 +2,7 @@
 //! Datagrams that are lost, doubled, divided, or overtake each other.
 
 use super::model::{Model, TOKEN};
-use super::server::{self, Server};
+use super::server::{self, Server, patient};
 use fastrand::Rng;
 use freeport_kv_client::{Batch, Client, Error, Opcode, Operation, Options, Pipeline};
 use freeport_kv_protocol::batch::{
@@ -30,7 +30,7 @@ fn options() -> Options {
         retry_after: Duration::from_millis(5),
         retries: 100,
         timeout: Duration::from_secs(60),
-        ..Options::default()
+        ..patient()
     }
 }
 

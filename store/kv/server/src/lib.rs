@@ -27,6 +27,7 @@ mod error;
 mod fabric;
 pub mod inspection;
 mod listener;
+mod loading;
 mod mail;
 mod metrics;
 mod numbered;

@@ -86,13 +86,16 @@ pub enum Message {
         /// The replies.
         parcel: Box<Parcel>,
     },
-    /// A client of the batched protocol wants to be served by the receiver.
+    /// A client that was served elsewhere is served by the receiver: one of the batched protocol
+    /// that wants it, or one that came while the server read its folder.
     Moved {
         /// Its socket, of which no worker hears at present.
         stream: Stream,
+        /// Its protocol.
+        protocol: Protocol,
         /// Its address as text.
         address: String,
-        /// Bytes that were received, with its hello.
+        /// Bytes that were received and not answered.
         input: Vec<u8>,
     },
     /// The receiver executes operations of the batched protocol on its shard.

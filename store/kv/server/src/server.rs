@@ -4,6 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use freeport_kv_commands::ShardOptions;
@@ -17,7 +18,8 @@ use crate::census::Census;
 use crate::datagrams::Datagrams;
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
-use crate::mail::Mailbox;
+use crate::loading::{Guest, Loading};
+use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
@@ -123,8 +125,21 @@ impl Server {
             mailboxes.push(mailbox);
             receivers.push(receiver);
         }
+        // Passwords are not known before, so with a file of users nobody is answered meanwhile.
+        let loading = match options.persistence.is_some() && options.access_file.is_none() {
+            true => Some(Loading::begin(std::mem::take(&mut listeners), options.clients_max)?),
+            false => None,
+        };
+        let mut progress = |read: Progress| {
+            loading.iter().for_each(|loading| loading.note(read));
+            progress(read);
+        };
         let Start { persistence, shards, functions } =
-            Start::new(&options, &shard_options, progress)?;
+            Start::new(&options, &shard_options, &mut progress)?;
+        let mut guests = vec![];
+        if let Some(loading) = loading {
+            (listeners, guests) = loading.end()?;
+        }
         let mut shared = Shared::new(options, mailboxes, persistence);
         shared.configuration.tls = tls;
         let shared = Arc::new(shared);
@@ -154,7 +169,19 @@ impl Server {
                 Worker::new((number, shard), shared, poll, mail, (listeners, datagrams)).run()
             })?;
         }
+        server.take_over(guests);
         Ok(server)
+    }
+
+    /// Hands clients that came while the server read its folder to all workers in turn.
+    fn take_over(&self, guests: Vec<Guest>) {
+        for (Guest { stream, address, input, .. }, mailbox) in
+            guests.into_iter().zip(self.shared.mailboxes.iter().cycle())
+        {
+            self.shared.clients.fetch_add(1, Ordering::Relaxed);
+            let protocol = Protocol::Resp;
+            mailbox.send(Message::Moved { stream, protocol, address, input });
+        }
     }
 
     /// Starts the thread of a worker. When it ends, for whatever reason, all others do: they would

@@ -138,6 +138,7 @@ impl Port {
             address: address.to_string(),
             local: self.address.to_string(),
             descriptor: self.descriptor(),
+            is_batched: true,
             connected_ms: core.now_ms,
             ..Origin::default()
         }

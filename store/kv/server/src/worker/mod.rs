@@ -323,7 +323,9 @@ impl Worker {
             }
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
-            Message::Moved { stream, address, input } => self.take_over(stream, address, input),
+            Message::Moved { stream, protocol, address, input } => {
+                self.take_over((stream, protocol), address, input);
+            }
             Message::ExecuteBatch { parcel } => self.execute_batch_for(parcel),
             Message::ExecutedBatch { number, parcel } => self.batch_done(number, parcel),
             Message::Disconnect { client } => self.disconnect(client),

@@ -60,3 +60,46 @@ fn random_packets_do_what_a_map_does() {
         Client::new(&server).check("DBSIZE", &format!(":{keys}\r\n"));
     }
 }
+
+/// Clients add to the same counters, of all workers. Each addition returns another value.
+#[test]
+fn additions_of_many_clients_are_atomic() {
+    const COUNTERS: [&[u8]; 4] = [b"one", b"two", b"three", b"four"];
+    const ROUNDS: usize = 50;
+    /// `add`, and the type of the elements.
+    const ADD: u8 = 3;
+    const U64: u8 = 3;
+    for workers in [1, 3] {
+        let (server, address) = server(workers);
+        let mut control = Client::new(&server);
+        for counter in COUNTERS {
+            let zero = [0; 8];
+            control.send_arguments(&[b"SET", counter, &zero]);
+            assert_eq!(control.raw(), "+OK\r\n");
+        }
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                let mut peer = Peer::connected(address, 0);
+                std::thread::spawn(move || {
+                    let one = 1_u64.to_le_bytes();
+                    let add = |key| Operation::call(Opcode::Update, key, ADD, U64, &one);
+                    let additions: Vec<_> = COUNTERS.map(add).repeat(2);
+                    (0..ROUNDS).flat_map(|_| peer.run(&additions).replies()).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let mut found = vec![vec![]; COUNTERS.len()];
+        for client in clients {
+            let replies = client.join().expect("no client panics");
+            for (number, (status, value)) in replies.into_iter().enumerate() {
+                let value = value.and_then(|value| value.try_into().ok());
+                let value = value.unwrap_or_else(|| panic!("{status:?}"));
+                found[number % COUNTERS.len()].push(u64::from_le_bytes(value));
+            }
+        }
+        for mut values in found {
+            values.sort_unstable();
+            assert_eq!(values, (0..4 * 2 * ROUNDS as u64).collect::<Vec<_>>());
+        }
+    }
+}

@@ -94,12 +94,27 @@ impl Worker {
             return;
         }
         let address = client.record.origin.address.clone();
-        shared.mailboxes[worker].send(Message::Moved { stream, address, input });
+        shared.mailboxes[worker].send(Message::Moved {
+            stream,
+            protocol: Protocol::Batch,
+            address,
+            input,
+        });
     }
 
-    /// Takes a connection from another worker.
-    pub(in crate::worker) fn take_over(&mut self, stream: Stream, address: String, input: Vec<u8>) {
-        let Some(id) = self.core.take_in(stream, Protocol::Batch, address) else { return };
+    /// Takes a connection from another worker, or from the start of the server.
+    pub(in crate::worker) fn take_over(
+        &mut self,
+        (stream, protocol): (Stream, Protocol),
+        address: String,
+        input: Vec<u8>,
+    ) {
+        if protocol == Protocol::Resp {
+            // Nobody has counted it while the server read its folder.
+            self.core.statistics.connections.add(1);
+            stream.keep_alive(self.core.settings.keepalive_s);
+        }
+        let Some(id) = self.core.take_in(stream, protocol, address) else { return };
         if let Some(connection) = self.core.network.connections.get_mut(&id) {
             connection.is_input_left = !input.is_empty();
             connection.input = input;
