@@ -148,7 +148,7 @@ fn any_update(random: &mut Rng) -> Vec<String> {
         1 => format!("KV.UPDATEV k{key} mix u8 DELTA {by} RETURN"),
         2 => format!("KV.UPDATEV k{key} scale u64 DELTA 3 {by}"),
         3 => format!("KV.UPDATEV k{key} next u64 DELTA"),
-        4 => format!("KV.UPDATEV k{key} count_down u64 DELTA {by}"),
+        4 => format!("KV.UPDATEV k{key} step u32 DELTA {by}"),
         5 => format!("KV.UPDATEV k{key} add u64 DELTA {by}"),
         6 => format!("PEXPIRE k{key} 100000000"),
         _ => format!("APPEND k{key} {}", "x".repeat(8)),
