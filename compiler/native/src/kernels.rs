@@ -49,7 +49,8 @@ impl Kernels {
         let symbol = unsafe { library.get::<*const abi::Kernels>(b"freeport_kernels\0") };
         let symbol = symbol.map_err(|error| failed(error.to_string()))?;
         // SAFETY: the symbol points to a constant of the library, which is kept loaded.
-        let found = unsafe { symbol.as_ref() }.ok_or_else(|| failed("it exports nothing".into()))?;
+        let found =
+            unsafe { symbol.as_ref() }.ok_or_else(|| failed("it exports nothing".into()))?;
         let methods = image.manifest.elements.first().map(|element| &element.methods[..]);
         let methods = methods.unwrap_or_default();
         let count = kinds.len();
