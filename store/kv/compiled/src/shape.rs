@@ -97,11 +97,6 @@ impl Reader<'_> {
     /// Reads the names of the other parameters, which requests and listings show.
     fn names(&self) -> Result<Vec<String>, Diagnostic> {
         let rest = || self.instance.params.iter().enumerate().skip(1);
-        if let Some((at, _)) = rest().find(|(_, (name, _))| name.is_empty()) {
-            let message = format!("parameter {} of `{}` has no name", at + 1, self.name());
-            return Err(Diagnostic::error("K0103", self.function.params[at], message)
-                .help("operands are known to clients by the names of the parameters"));
-        }
         if let Some((at, _)) = rest().skip(1).find(|(_, (name, _))| name == SIGMA) {
             let message = format!("parameter {} of `{}` is named `{SIGMA}`", at + 1, self.name());
             return Err(Diagnostic::error("K0103", self.function.params[at], message)

@@ -15,7 +15,7 @@ use freeport_ir::passes::{self, Options, PassSet, trip_count};
 use freeport_ir::{Block, Function, FunctionId, Loc, Op, Probe, Program, Term, ValueId};
 use std::collections::BTreeSet;
 
-/// Maximum number of rounds of all loops in a call.
+/// Maximum number of rounds of a loop in a call: its bound, multiplied by those of the loops around it.
 const ROUNDS_MOST: u64 = 4096;
 /// Maximum size of the arrays of a function in bytes. They are on the stack, and set to 0 in each
 /// call.

@@ -140,7 +140,8 @@ fn changed_texts_are_refused_or_run() {
     let (mut accepted, mut refused) = (0, 0);
     for seed in (seed()..).take(usual_or_long(400, 20_000)) {
         let mut rng = Rng::with_seed(seed);
-        let text = changed(&mut rng, &texts[rng.usize(..texts.len())]);
+        let text = &texts[rng.usize(..texts.len())];
+        let text = changed(&mut rng, text);
         let outcome = catch_unwind(move || {
             let mut rng = Rng::with_seed(seed);
             compile_and_call(&text, &mut rng)
