@@ -2,7 +2,7 @@
 //! A function in a store: which code it calls for a type of elements.
 
 use crate::interpreted::Interpreted;
-use freeport_kv_functions::{Element, Kind, Trap, UserFunction, keep_flagged};
+use freeport_kv_functions::{Element, Kind, UserFunction, keep_flagged};
 use freeport_native::Kernels;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Function {
 }
 
 impl UserFunction for Function {
-    fn call(&self, element: Element, value: u64, operands: &[u64]) -> Result<u64, Trap> {
+    fn call(&self, element: Element, value: u64, operands: &[u64]) -> u64 {
         let (number, width) = (self.number(element), element.width());
         let value = value.to_le_bytes();
         if self.kind == Kind::Reduce {
@@ -70,48 +70,25 @@ impl UserFunction for Function {
             result[..width].copy_from_slice(&value[..width]);
             in_library!(self.library, it => it.map_same(number, &mut result[..width], &operands));
         }
-        Ok(u64::from_le_bytes(result))
+        u64::from_le_bytes(result)
     }
 
-    /// Functions that could trap are refused.
-    fn can_trap(&self) -> bool {
-        false
-    }
-
-    fn update_same(
-        &self,
-        element: Element,
-        values: &mut [u8],
-        operands: &[u8],
-    ) -> Result<(), Trap> {
+    fn update_same(&self, element: Element, values: &mut [u8], operands: &[u8]) {
         let number = self.number(element);
         in_library!(self.library, it => it.map_same(number, values, operands));
-        Ok(())
     }
 
-    fn update_each(
-        &self,
-        element: Element,
-        values: &mut [u8],
-        operands: &[u8],
-    ) -> Result<(), Trap> {
+    fn update_each(&self, element: Element, values: &mut [u8], operands: &[u8]) {
         let number = self.number(element);
         in_library!(self.library, it => it.map_each(number, values, operands));
-        Ok(())
     }
 
-    fn fold(&self, element: Element, values: &[u8], sigma: u64) -> Result<u64, Trap> {
+    fn fold(&self, element: Element, values: &[u8], sigma: u64) -> u64 {
         let number = self.number(element);
-        Ok(in_library!(self.library, it => it.fold(number, values, sigma)))
+        in_library!(self.library, it => it.fold(number, values, sigma))
     }
 
-    fn keep(
-        &self,
-        element: Element,
-        values: &[u8],
-        operands: &[u8],
-        kept: &mut [u8],
-    ) -> Result<usize, Trap> {
+    fn keep(&self, element: Element, values: &[u8], operands: &[u8], kept: &mut [u8]) -> usize {
         let number = self.number(element);
         let mut flags = [0; BLOCK];
         let mut end = 0;
@@ -120,6 +97,6 @@ impl UserFunction for Function {
             in_library!(self.library, it => it.test(number, block, operands, flags));
             end += keep_flagged(element, block, flags, &mut kept[end..]);
         }
-        Ok(end)
+        end
     }
 }

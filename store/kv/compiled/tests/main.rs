@@ -2,6 +2,7 @@
 //! Integration tests of compiled functions: one binary, since each would link the compiler again.
 
 mod examples;
+mod guide;
 mod library;
 mod never_panics;
 mod proofs;

@@ -81,6 +81,7 @@ pub enum Kind {
 pub struct Registry {
     /// One for each id.
     entries: Vec<Option<Entry>>,
+    user_functions: usize,
 }
 
 /// How to call a function.
@@ -135,7 +136,7 @@ impl Registry {
         for (id, entry) in updates.into_iter().chain(reductions).chain(filters) {
             entries[usize::from(id)] = Some(entry);
         }
-        Self { entries }
+        Self { entries, user_functions: 0 }
     }
 
     /// Returns a builder with the built-in functions.
@@ -204,6 +205,12 @@ impl Registry {
         entries.filter_map(|(id, entry)| Some(entry.as_ref()?.signature(id)))
     }
 
+    /// Number of user functions.
+    #[inline]
+    pub fn user_functions(&self) -> usize {
+        self.user_functions
+    }
+
     #[inline]
     fn entry(&self, id: u8) -> Result<&Entry, Error> {
         self.entries[usize::from(id)].as_ref().ok_or(Error::UnknownFunction { id })
@@ -235,6 +242,7 @@ impl RegistryBuilder {
         }
         check_operands(&user)?;
         self.registry.entries[usize::from(id)] = Some(Entry::User(user));
+        self.registry.user_functions += 1;
         Ok(())
     }
 

@@ -152,6 +152,8 @@ impl Text {
         let uptime_s = shared.started.elapsed().as_secs_f64();
         self.add("uptime_seconds", "Time since the start.", uptime_s);
         self.add("workers", "Worker threads.", shared.mailboxes.len() as f64);
+        let functions = shared.options.functions.user_functions() as f64;
+        self.add("user_functions", "Functions of a user.", functions);
         self.add("connected_clients", "Connected clients.", clients as f64);
         self.add("keys", "Keys in all databases.", total(|worker| &worker.keys));
         let used = total(|worker| &worker.memory_bytes);

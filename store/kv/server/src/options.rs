@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use freeport_kv_functions::Registry;
+
 use crate::persistence::PersistenceOptions;
 use crate::tls::TlsOptions;
 pub use freeport_kv_commands::Policy as EvictionPolicy;
@@ -42,6 +44,8 @@ pub struct Options {
     pub access_file: Option<PathBuf>,
     /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
     pub metrics: Option<SocketAddr>,
+    /// Functions that requests can name: the built-in ones, and those of a user.
+    pub functions: Registry,
     /// Where changes are kept; nowhere: the data is gone when the server ends.
     pub persistence: Option<PersistenceOptions>,
 }
@@ -54,8 +58,8 @@ impl Options {
 }
 
 impl Default for Options {
-    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, no
-    /// eviction, and no address.
+    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, no eviction, the
+    /// built-in functions, and no address.
     fn default() -> Self {
         Self {
             resp: vec![],
@@ -69,6 +73,7 @@ impl Default for Options {
             clients_max: 10_000,
             access_file: None,
             metrics: None,
+            functions: Registry::built_in(),
             persistence: None,
         }
     }

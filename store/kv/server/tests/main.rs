@@ -11,6 +11,7 @@ mod crash;
 mod ending;
 mod eviction;
 mod expiry;
+mod functions;
 mod history;
 mod idle;
 mod memory;

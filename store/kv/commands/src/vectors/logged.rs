@@ -32,8 +32,16 @@ impl Database<'_> {
 
 impl Store {
     /// Number of bytes that the log gets in place of a command, if it is an update by a function of
-    /// a user: those of the value. The shard of its key has to be here.
-    pub fn update_bytes(&self, database: u16, arguments: &[&[u8]], now_ms: u64) -> Option<usize> {
+    /// a user: those of the value. None also if the shard of its key is not here.
+    #[inline]
+    pub fn update_bytes(&self, database: u16, arguments: &[&[u8]], now_ms: u64) -> Option<u64> {
+        match self.functions().user_functions() {
+            0 => None,
+            _ => self.update_bytes_by_name(database, arguments, now_ms),
+        }
+    }
+
+    fn update_bytes_by_name(&self, database: u16, arguments: &[&[u8]], now_ms: u64) -> Option<u64> {
         let [command, key, function, ..] = *arguments else { return None };
         let is_update =
             [&b"kv.update"[..], b"kv.updatev"].iter().any(|it| command.eq_ignore_ascii_case(it));
@@ -41,7 +49,8 @@ impl Store {
         if !is_update || find(registry, Kind::Update, function).ok()?.id < Registry::FIRST_USER_ID {
             return None;
         }
-        let keyspace = self.shard(self.shard_of(key)).database(database)?;
-        keyspace.string(key, now_ms).ok().flatten().map(<[u8]>::len)
+        let number = self.shard_of(key);
+        let keyspace = self.has(number).then(|| self.shard(number))?.database(database)?;
+        keyspace.string(key, now_ms).ok().flatten().map(|value| value.len() as u64)
     }
 }

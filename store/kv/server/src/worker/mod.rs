@@ -143,6 +143,7 @@ impl Worker {
         listeners: Vec<Listener>,
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
+        store.set_functions(shared.options.functions.clone());
         store.insert(number, shard);
         let items = memcached::items(&shared, &listeners);
         let network = Network {

@@ -9,7 +9,8 @@ mod record;
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::{Options, PersistenceOptions, Policy, Server};
 
-use crate::client::{server, server_with};
+use crate::client::server_with;
+use crate::functions::registry;
 use checker::{Operation, contradiction, is_linearizable, show};
 use model::{Call, Command};
 use record::{Behaviour, record};
@@ -18,7 +19,9 @@ use record::{Behaviour, record};
 fn check(behaviour: Behaviour, seeds: u64) {
     let first = freeport_testbed::seed();
     for seed in first..first + seeds {
-        check_history(&server(behaviour.workers), behaviour, seed);
+        let options =
+            Options { workers: behaviour.workers, functions: registry(), ..Options::default() };
+        check_history(&server_with(options), behaviour, seed);
     }
 }
 
@@ -55,6 +58,7 @@ fn histories_of_a_durable_server_are_linearizable() {
         let server = server_with(Options {
             workers: behaviour.workers,
             persistence: Some(persistence),
+            functions: registry(),
             ..Options::default()
         });
         check_history(&server, behaviour, seed);

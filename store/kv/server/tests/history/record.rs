@@ -119,7 +119,7 @@ impl Recorder {
 
     fn command(&mut self, random: &mut Rng) -> Command {
         let key = random.usize(..KEYS.len());
-        match random.u32(..16) {
+        match random.u32(..19) {
             0..3 => Command::Get(key),
             3 => Command::Set(key, self.value()),
             4 => Command::Incr(key),
@@ -135,6 +135,8 @@ impl Recorder {
                 Command::MSet(keys.into_iter().map(|key| (key, self.value())).collect())
             }
             13..15 => Command::MGet(some_keys(random)),
+            15..17 => Command::Mix(key, random.u8(..9)),
+            17 => Command::Fold(key),
             _ => Command::Rename(key, (key + random.usize(1..KEYS.len())) % KEYS.len()),
         }
     }

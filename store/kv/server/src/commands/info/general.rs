@@ -39,6 +39,7 @@ pub(super) fn server(core: &Core, lines: &mut Lines) {
     lines.add("config_file", "");
     lines.add("io_threads_active", u8::from(shared.mailboxes.len() > 1));
     lines.add("workers", shared.mailboxes.len());
+    lines.add("user_functions", shared.options.functions.user_functions());
 }
 
 pub(super) fn clients(core: &Core, lines: &mut Lines) {
