@@ -65,3 +65,4 @@ pub use scalar::{Scalar, ScalarError};
 pub use update::{Deltas, Update};
 pub use user::User;
 pub use user_function::UserFunction;
+pub use widest::keep_flagged;
