@@ -89,7 +89,7 @@ impl<'a> Compiler<'a> {
         for (function, shape) in shapes {
             match shape {
                 Ok(shape) => found.push((function, shape)),
-                Err(error) => errors.push(error),
+                Err(error) => errors.push(*error),
             }
         }
         let bodies = found.iter().flat_map(|(_, shape)| &shape.bodies);

@@ -40,7 +40,7 @@ fn type_of(element: Element) -> Option<Type> {
 ///
 /// # Errors
 /// A message about the first parameter or result that fits no kind.
-pub(crate) fn shape_of(function: &FileFunction) -> Result<Shape, Diagnostic> {
+pub(crate) fn shape_of(function: &FileFunction) -> Result<Shape, Box<Diagnostic>> {
     let mut found: Option<Shape> = None;
     for instance in &function.instances {
         let Shape { kind, operands, bodies } = Reader { function, instance }.read()?;
@@ -49,14 +49,13 @@ pub(crate) fn shape_of(function: &FileFunction) -> Result<Shape, Diagnostic> {
         if shape.bodies.iter().any(is_known) {
             let message = format!("the template `{}` has one type of elements", function.name.text);
             let error = Diagnostic::error("K0101", function.params[0], message);
-            return Err(error.label("this type does not depend on the template's parameter").help(
-                "write the template's parameter as the type of the element, or no template",
-            ));
+            let error = error.label("this type does not depend on the template's parameter");
+            let help = "write the template's parameter as the type of the element, or no template";
+            return Err(error.help(help).into());
         }
         shape.bodies.extend(bodies);
     }
-    // Without an instance there was an error, and the file is not used.
-    found.ok_or_else(|| Diagnostic::error("K0101", function.name.span, "it has no instance"))
+    Ok(found.expect("a function without an instance has an error, and is not used"))
 }
 
 /// Reads the parameters of one instance.
@@ -66,7 +65,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self) -> Result<Shape, Diagnostic> {
+    fn read(&self) -> Result<Shape, Box<Diagnostic>> {
         let element = self.element()?;
         let operands = self.names()?;
         let kind = match (self.instance.params.get(1), &self.instance.result) {
@@ -78,12 +77,13 @@ impl Reader<'_> {
     }
 
     /// Reads the first parameter, which is the element.
-    fn element(&self) -> Result<Element, Diagnostic> {
+    fn element(&self) -> Result<Element, Box<Diagnostic>> {
         let name = &self.function.name;
         let Some((_, ty)) = self.instance.params.first() else {
             let message = format!("`{}` has no parameter", name.text);
             return Err(Diagnostic::error("K0102", name.span, message)
-                .help("its first parameter is an element of a value: `ulong f(ulong v)`"));
+                .help("its first parameter is an element of a value: `ulong f(ulong v)`")
+                .into());
         };
         let element = Element::ALL.into_iter().find(|one| type_of(*one).as_ref() == Some(ty));
         element.ok_or_else(|| {
@@ -91,27 +91,29 @@ impl Reader<'_> {
             Diagnostic::error("K0102", self.function.params[0], message)
                 .label("an integer of 8, 16, 32 or 64 bits is needed")
                 .help(self.or_inline())
+                .into()
         })
     }
 
     /// Reads the names of the other parameters, which requests and listings show.
-    fn names(&self) -> Result<Vec<String>, Diagnostic> {
+    fn names(&self) -> Result<Vec<String>, Box<Diagnostic>> {
         let rest = || self.instance.params.iter().enumerate().skip(1);
         if let Some((at, _)) = rest().skip(1).find(|(_, (name, _))| name == SIGMA) {
             let message = format!("parameter {} of `{}` is named `{SIGMA}`", at + 1, self.name());
             return Err(Diagnostic::error("K0103", self.function.params[at], message)
-                .help("the second parameter of a reduction has this name, and no other operand"));
+                .help("only the second parameter of a reduction has this name")
+                .into());
         }
         let count = self.instance.params.len() - 1;
         if count > User::MAX_OPERANDS {
             let most = User::MAX_OPERANDS;
             let message = format!("`{}` has {count} operands, and {most} are allowed", self.name());
-            return Err(Diagnostic::error("K0103", self.function.params[most + 1], message));
+            return Err(Diagnostic::error("K0103", self.function.params[most + 1], message).into());
         }
         Ok(rest().map(|(_, (name, _))| name.clone()).collect())
     }
 
-    fn reduction(&self) -> Result<Kind, Diagnostic> {
+    fn reduction(&self) -> Result<Kind, Box<Diagnostic>> {
         let sigma = &self.instance.params[1].1;
         let help = "a reduction is `ulong f(T v, ulong sigma)` or `long f(T v, long sigma)`";
         if *sigma != Type::Int(ULONG) && *sigma != Type::Int(LONG) {
@@ -135,7 +137,7 @@ impl Reader<'_> {
     }
 
     /// Checks that all operands, and the result of an update, have the type of the element.
-    fn operands(&self, kind: Kind) -> Result<Kind, Diagnostic> {
+    fn operands(&self, kind: Kind) -> Result<Kind, Box<Diagnostic>> {
         let element = &self.instance.params[0].1;
         let other = self.instance.params.iter().position(|(_, ty)| ty != element);
         if let Some(at) = other {
@@ -169,8 +171,8 @@ impl Reader<'_> {
         span: Span,
         message: String,
         help: &'static str,
-    ) -> Diagnostic {
-        Diagnostic::error(code, span, message).help(format!("{help}; {}", self.or_inline()))
+    ) -> Box<Diagnostic> {
+        Diagnostic::error(code, span, message).help(format!("{help}; {}", self.or_inline())).into()
     }
 
     fn or_inline(&self) -> String {

@@ -75,8 +75,8 @@ fn only_128_functions_can_be_registered() {
 
 #[test]
 fn without_a_compiler_functions_are_interpreted() {
-    let mut native = freeport_native::Options::default();
-    native.compiler = "/nowhere/clang".into();
+    let compiler = "/nowhere/clang".into();
+    let native = freeport_native::Options { compiler, ..freeport_native::Options::default() };
     let options = Options { code: Code::Native(Box::new(native)), ..Options::default() };
     let compiled = compile_text("a.cnp", "uchar next(uchar v) { return v + 1; }", &options);
     let compiled = compiled.unwrap_or_else(|refused| panic!("{refused}"));
