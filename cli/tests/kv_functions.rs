@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::thread;
 
 const STOCK: &str = "\
     /// Takes from a stock, which is refilled.\n\
@@ -125,4 +126,40 @@ fn a_server_has_the_functions_of_its_files() {
     assert_eq!(server.reply(&["GET", "stock"]), "\"&Zs\"");
     let gone = server.cli(&order, "");
     assert!(text(&gone.stdout).contains("ERR no update is named 'order'"), "{gone:?}");
+}
+
+/// Native code is called by several workers at once, each on keys of its own.
+#[test]
+fn clients_of_several_workers_call_functions_at_once() {
+    const CLIENTS: usize = 4;
+    const CALLS: usize = 100;
+    const KEYS: [&str; 3] = ["a", "b", "c"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "ulong next(ulong v, ulong add) { return v * 6364136223846793005 + add; }";
+    let next = file(folder.path(), "next.cnp", text);
+    let server = KvServer::start(&["--workers", "3", "--functions", next.to_str().expect("text")]);
+    let vector = format!("\"{}\"", r"\x01\x00\x00\x00\x00\x00\x00\x00".repeat(500));
+    for key in KEYS {
+        let set = server.cli(&[], &format!("SET {key} {vector}\n"));
+        assert!(set.status.success(), "{set:?}");
+    }
+    let calls = KEYS.map(|key| format!("KV.UPDATEV {key} next u64 DELTA 7\n")).concat();
+    thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let done = server.cli(&[], &calls.repeat(CALLS));
+                assert!(done.status.success(), "{done:?}");
+                assert!(self::text(&done.stdout).lines().all(|line| line == "OK"), "{done:?}");
+            });
+        }
+    });
+    let apply = |value: u64, _| value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(7);
+    let last = (0..CLIENTS * CALLS).fold(1, apply).to_string();
+    for key in KEYS {
+        for reduce in ["minimum", "maximum"] {
+            let first = if reduce == "minimum" { u64::MAX } else { 0 }.to_string();
+            let reply = server.reply(&["--raw", "KV.REDUCE", key, reduce, "u64", &first]);
+            assert_eq!(reply, last, "{key}");
+        }
+    }
 }
