@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions of users: compiled from `uint64_t f(uint64_t v, uint64_t delta)`, registered under an
-//! id before the store starts (KV-Direct, operations).
+//! Functions of users: compiled beforehand, and registered under an id before the store starts
+//! (KV-Direct, operations).
 
 use crate::element::Element;
 use crate::error::{Error, check_operand};
