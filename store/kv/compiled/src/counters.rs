@@ -74,6 +74,7 @@ fn largest(width: u32, is_signed: bool) -> u128 {
     (1 << (width - u32::from(is_signed))) - 1
 }
 
+/// Facts about one loop.
 struct Proof<'a> {
     function: &'a Function,
     loops: &'a Loops,
