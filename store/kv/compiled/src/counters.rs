@@ -129,10 +129,15 @@ impl Proof<'_> {
 
     /// Returns the maximum of a value of at most 64 bits at the header of this loop.
     fn most(&self, value: ValueId) -> u128 {
-        let known = u128::from(upper_bound(self.function, self.definitions, value));
-        let param = match self.definitions[value.index()] {
-            Some(Op::ZeroExtend(of, _)) => *of,
-            _ => value,
+        let bound = |value| u128::from(upper_bound(self.function, self.definitions, value));
+        let (param, known) = match self.definitions[value.index()] {
+            Some(Op::ZeroExtend(of, _)) => (*of, bound(value)),
+            // A number that is not negative stays the same.
+            Some(Op::SignExtend(of, _)) => {
+                let keeps_value = bound(*of) <= largest(self.function.width_of(*of), true);
+                (value, bound(if keeps_value { *of } else { value }))
+            }
+            _ => (value, bound(value)),
         };
         let is_around = |outer: &Loop| outer.body.binary_search(&self.found.header).is_ok();
         let around = self.loops.loops.iter().zip(self.outer);
@@ -170,7 +175,7 @@ impl Proof<'_> {
     /// Returns what is added to the counter, without bits that are cut off.
     fn added(&self, next: ValueId, param: ValueId) -> Option<u64> {
         let sum = match self.definitions[next.index()]? {
-            Op::Truncate(of, _) => *of,
+            Op::Truncate(of, _) | Op::Extract { value: of, lo: 0, .. } => *of,
             _ => next,
         };
         let Op::Binary(BinaryOp::Add, left, right) = self.definitions[sum.index()]? else {

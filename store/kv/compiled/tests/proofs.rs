@@ -37,6 +37,9 @@ fn loops_that_count_to_a_limit_are_accepted() {
         "for (uchar i = 0; i < 255; i++) v += i;",
         "uchar m = (uchar)n; for (uint i = 0; i < m; i++) v += i;",
         "#pragma bound 40\nfor (uint i = 0; i < 32; i++) v += i;",
+        "uchar m = (uchar)n; for (uchar i = 0; i < m; i++) v += i;",
+        "#pragma bound 15\nfor (short i = 0; i < (short)(n & 15); i++) v += i;",
+        "for (int i = 0; i < 8; i++) for (short j = 0; j <= i; j++) v += j;",
         "uint a[4] = {1, 2, 3, 4}; for (uint i = 0; i < 4; i++) v += a[i];",
     ] {
         assert!(is_accepted(statements), "{statements}");
