@@ -102,12 +102,8 @@ impl Proof<'_> {
             return None;
         }
         let (param, reach) = self.compared(left, largest(width, is_signed))?;
-        // The limit as an unsigned number, which is its signed value if it is small enough.
-        let limit = self.most(right);
-        if limit > largest(width, is_signed) {
-            return None;
-        }
-        let highest = limit + u128::from(is_inclusive);
+        // A limit that may be negative is out of reach as an unsigned number.
+        let highest = self.most(right) + u128::from(is_inclusive);
         let step = self.step(param)?;
         let last = (highest + step).checked_sub(1)?;
         let is_in_reach = last <= reach && self.starts(param)?.all(|start| start <= reach);
