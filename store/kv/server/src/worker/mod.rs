@@ -108,6 +108,8 @@ pub struct Core {
     pub now_ms: u64,
     /// Where changes are recorded, if a log is kept.
     pub log: Option<Box<Recorder>>,
+    /// Time since 1970 at which the running script began, which is its time until it ends.
+    pub script_began: Option<Duration>,
     /// Lua states, once a client has used them.
     pub engine: Option<Box<Engine>>,
     /// State of the server.
@@ -174,6 +176,7 @@ impl Worker {
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
+            script_began: None,
             engine: None,
             shared,
         };
