@@ -3,18 +3,15 @@
 //! arrive. Nothing blocks: a server that stops reading until its replies are read is served.
 
 use super::script::Script;
+use super::target::{Link, Target};
 use anyhow::{Context, Result, ensure};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::time::Instant;
 
-/// One of this number of replies is compared in every byte; begin, length and end of all are.
-const COMPARED: usize = 64;
-
 /// A connection with a batch of requests.
 pub struct Connection {
-    pub stream: TcpStream,
+    pub link: Link,
     /// Requests of the batch that are not answered.
     open: Range<usize>,
     /// Bytes of the script that are not sent.
@@ -29,16 +26,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to a server of this machine. `compares` is whether values are compared.
+    /// Connects to a server. `compares` is whether values are compared.
     ///
     /// # Errors
     /// Nothing listens.
-    pub fn open(port: u16, compares: bool) -> Result<Self> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("no connection")?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
+    pub fn open(target: &Target, compares: bool) -> Result<Self> {
         Ok(Self {
-            stream,
+            link: Link::open(target)?,
             open: 0..0,
             unsent: 0..0,
             batch: 0..0,
@@ -89,7 +83,7 @@ impl Connection {
     pub fn send(&mut self, script: &Script) -> Result<()> {
         let requests = script.requests(&self.batch);
         while !self.unsent.is_empty() {
-            match self.stream.write(&requests[self.unsent.clone()]) {
+            match self.link.send(&requests[self.unsent.clone()]) {
                 Ok(count) => self.unsent.start += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -104,25 +98,19 @@ impl Connection {
     /// # Errors
     /// The server has closed the connection, or a reply is not what it has to be.
     pub fn receive(&mut self, script: &Script) -> Result<usize> {
-        match self.stream.read(&mut self.received[self.filled..]) {
+        match self.link.receive(&mut self.received[self.filled..]) {
             Ok(0) => anyhow::bail!("the server has closed the connection instead of replying"),
             Ok(count) => self.filled += count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(0),
             Err(error) => return Err(error).context("no reply"),
         }
-        let before = self.open.start;
-        while !self.open.is_empty() {
-            let received = &self.received[self.checked..self.filled];
-            let Some(length) = script.reply(self.open.start, received)? else { break };
-            if self.compares && self.open.start.is_multiple_of(COMPARED) {
-                script.compare(self.open.start, &received[..length])?;
-            }
-            self.checked += length;
-            self.open.start += 1;
-        }
+        let received = &self.received[self.checked..self.filled];
+        let replies = script.replies(&self.open, received, self.compares)?;
+        self.checked += replies.bytes;
+        self.open.start += replies.count;
         let is_surplus = self.open.is_empty() && self.filled > self.checked;
         ensure!(!is_surplus, "the server has sent more than it was asked for");
-        Ok(self.open.start - before)
+        Ok(replies.count)
     }
 }
