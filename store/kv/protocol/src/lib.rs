@@ -4,5 +4,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod memcached;
 pub mod resp;

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Writing replies.
+
+use super::header::{HEADER_BYTES, Header};
+
+/// Bits of the first byte that are the status.
+pub(super) const STATUS: u8 = 0x0f;
+/// The value is as long as the last one.
+pub(super) const SAME_SIZE: u8 = 1 << 4;
+/// There is a value.
+pub(super) const HAS_VALUE: u8 = 1 << 5;
+/// The length has four bytes.
+pub(super) const WIDE: u8 = 1 << 7;
+
+/// Result of an operation. All but the first two have a text for people as their value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Status {
+    /// The operation was executed.
+    Done = 0,
+    /// There is no such key.
+    NotFound = 1,
+    /// Memory is full; nothing was changed.
+    OutOfMemory = 2,
+    /// The key has a value of another type.
+    WrongType = 3,
+    /// The function refused its operands or the value.
+    Refused = 4,
+    /// There was no hello, or the user does not have the right.
+    Denied = 5,
+    /// The server cannot keep changes now.
+    Unavailable = 6,
+    /// Any other error.
+    Failed = 7,
+}
+
+impl Status {
+    /// All statuses, in the order of their codes.
+    pub const ALL: [Self; 8] = [
+        Self::Done,
+        Self::NotFound,
+        Self::OutOfMemory,
+        Self::WrongType,
+        Self::Refused,
+        Self::Denied,
+        Self::Unavailable,
+        Self::Failed,
+    ];
+
+    /// The status with this code.
+    #[inline]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// The operation failed, and the value is a text.
+    #[inline]
+    pub fn is_error(self) -> bool {
+        !matches!(self, Self::Done | Self::NotFound)
+    }
+}
+
+/// Appends a packet of replies to a buffer, which is given to each call. Other bytes may not be
+/// appended between [`begin`](Self::begin) and [`finish`](Self::finish).
+#[derive(Clone, Debug)]
+pub struct ReplyWriter {
+    /// Where the packet begins in the buffer.
+    start: usize,
+    batch: u32,
+    first: u16,
+    count: u16,
+    /// Length of the last value; longer than any before the first one.
+    last_value_bytes: usize,
+}
+
+impl ReplyWriter {
+    /// Most bytes that a reply takes beside its value.
+    pub const OVERHEAD_BYTES: usize = 5;
+
+    /// Begins a packet behind the bytes of the buffer. `first` is the number of its first reply: 0
+    /// unless replies are divided.
+    #[inline]
+    pub fn begin(into: &mut Vec<u8>, batch: u32, first: u16) -> Self {
+        let start = into.len();
+        into.extend_from_slice(&[0; HEADER_BYTES]);
+        Self { start, batch, first, count: 0, last_value_bytes: usize::MAX }
+    }
+
+    /// Number of replies in the packet.
+    #[inline]
+    pub fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// Bytes of the packet as it is now.
+    #[inline]
+    pub fn bytes(&self, into: &[u8]) -> usize {
+        into.len() - self.start
+    }
+
+    /// Bytes that a reply with a value of this length takes now.
+    #[inline]
+    pub fn bytes_of_value(&self, value_bytes: usize) -> usize {
+        let length = match value_bytes {
+            _ if value_bytes == self.last_value_bytes => 0,
+            _ if value_bytes <= u16::MAX.into() => 2,
+            _ => 4,
+        };
+        1 + length + value_bytes
+    }
+
+    /// Appends a reply without a value.
+    #[inline]
+    pub fn status(&mut self, into: &mut Vec<u8>, status: Status) {
+        into.push(status as u8);
+        self.count += 1;
+    }
+
+    /// Appends [`Status::Done`] without a value.
+    #[inline]
+    pub fn done(&mut self, into: &mut Vec<u8>) {
+        self.status(into, Status::Done);
+    }
+
+    /// Appends [`Status::Done`] with a value of less than 4 GiB.
+    #[inline]
+    pub fn value(&mut self, into: &mut Vec<u8>, value: &[u8]) {
+        self.status_with(into, Status::Done, value);
+    }
+
+    /// Appends an error with its text.
+    #[cold]
+    pub fn error(&mut self, into: &mut Vec<u8>, status: Status, text: &str) {
+        self.status_with(into, status, text.as_bytes());
+    }
+
+    /// Appends a status with a value of less than 4 GiB.
+    #[inline]
+    pub fn status_with(&mut self, into: &mut Vec<u8>, status: Status, value: &[u8]) {
+        let first = status as u8 | HAS_VALUE;
+        into.reserve(Self::OVERHEAD_BYTES + value.len());
+        if value.len() == self.last_value_bytes {
+            into.push(first | SAME_SIZE);
+        } else {
+            self.last_value_bytes = value.len();
+            let [l0, l1, l2, l3] = (value.len() as u32).to_le_bytes();
+            if value.len() <= u16::MAX.into() {
+                into.extend_from_slice(&[first, l0, l1]);
+            } else {
+                into.extend_from_slice(&[first | WIDE, l0, l1, l2, l3]);
+            }
+        }
+        into.extend_from_slice(value);
+        self.count += 1;
+    }
+
+    /// Writes the header. The packet is the end of the buffer.
+    ///
+    /// # Panics
+    /// The payload has 4 GiB or more: the server limits replies to much less.
+    #[inline]
+    pub fn finish(self, into: &mut [u8]) -> Header {
+        let payload_bytes = self.bytes(into) - HEADER_BYTES;
+        let header = Header {
+            is_reply: true,
+            batch: self.batch,
+            payload_bytes: u32::try_from(payload_bytes).expect("replies are limited"),
+            count: self.count,
+            first: self.first,
+            ..Header::default()
+        };
+        into[self.start..][..HEADER_BYTES].copy_from_slice(&header.fixed());
+        header
+    }
+}
+
+/// Appends the error of a whole request.
+#[cold]
+pub fn write_error(into: &mut Vec<u8>, batch: u32, text: &str) {
+    let text = text.as_bytes();
+    let payload_bytes = u32::try_from(text.len()).expect("a text for people");
+    let header =
+        Header { is_reply: true, is_error: true, batch, payload_bytes, ..Header::default() };
+    header.write(into);
+    into.extend_from_slice(text);
+}
