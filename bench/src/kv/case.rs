@@ -39,11 +39,17 @@ pub enum CaseName {
     Memcached,
     /// The same with memcached's meta commands
     MemcachedMeta,
+    /// A server with the batched protocol over the fabric, beside redis and memcached
+    Fabric,
+    /// The same over TCP
+    BatchTcp,
+    /// The same over UDP
+    BatchUdp,
 }
 
 impl CaseName {
     /// All cases.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::EngineGet,
         Self::EnginePut,
         Self::EngineAdd,
@@ -56,6 +62,9 @@ impl CaseName {
         Self::RespAlways,
         Self::Memcached,
         Self::MemcachedMeta,
+        Self::Fabric,
+        Self::BatchTcp,
+        Self::BatchUdp,
     ];
 
     /// Returns whether it is measured in this process.

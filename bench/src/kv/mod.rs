@@ -10,6 +10,7 @@ mod accesses;
 mod aims;
 mod case;
 mod draws;
+pub mod live;
 mod load;
 mod plot;
 mod servers;
@@ -23,7 +24,7 @@ use crate::harness::{Output, folder, report};
 use anyhow::{Result, ensure};
 use case::{CaseName, Setting};
 use draws::Spread;
-use load::script::Workload;
+use load::contents::Workload;
 pub use servers::client::{Arguments as LoadArguments, run as run_load};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,26 +73,27 @@ pub struct Arguments {
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536)
     )]
     pub batch: usize,
-    /// Outstanding requests of a connection to a server; may be repeated [default: 1, 16 and 64]
+    /// Outstanding requests of a connection to a server, or operations in a packet; may be repeated
+    /// [default: 1, 16 and 64; in packets 16, 64 and 256]
     #[arg(
         long = "pipeline",
         value_name = "COUNT",
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=PIPELINE_MAX)
     )]
     pub pipelines: Vec<usize>,
-    /// Connections to a server
+    /// Connections to a server [default: 50; for packets 4]
     #[arg(
         long,
         value_name = "COUNT",
-        default_value_t = 50,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000)
     )]
-    pub connections: usize,
-    /// Operations on a server, as in YCSB; may be repeated [default: a and c]
+    pub connections: Option<usize>,
+    /// Operations on a server, as in YCSB; may be repeated [default: a and c, in packets also b]
     #[arg(long = "workload", value_enum, value_name = "WORKLOAD")]
     pub workloads: Vec<Workload>,
-    /// Command of a server to measure instead of `freeport kv serve`; `{port}` and
-    /// `{memcached-port}` in it are replaced
+    /// Command of a server to measure instead of `freeport kv serve`; `{port}`,
+    /// `{memcached-port}`, `{batch-port}`, `{batch-udp-port}` and `{batch-fabric}` in it are
+    /// replaced
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,
     /// Number of rounds; each subject runs once per round [default: 7]

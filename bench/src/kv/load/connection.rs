@@ -23,6 +23,8 @@ pub struct Connection {
     filled: usize,
     checked: usize,
     compares: bool,
+    /// Each receipt is a datagram, which may be late or one of two alike.
+    is_lossy: bool,
 }
 
 impl Connection {
@@ -41,6 +43,7 @@ impl Connection {
             filled: 0,
             checked: 0,
             compares,
+            is_lossy: target.is_lossy(),
         })
     }
 
@@ -106,11 +109,43 @@ impl Connection {
             Err(error) => return Err(error).context("no reply"),
         }
         let received = &self.received[self.checked..self.filled];
+        if self.is_lossy && !script.is_awaited(&self.open, received) {
+            self.filled = self.checked;
+            return Ok(0);
+        }
         let replies = script.replies(&self.open, received, self.compares)?;
         self.checked += replies.bytes;
         self.open.start += replies.count;
-        let is_surplus = self.open.is_empty() && self.filled > self.checked;
+        let is_surplus = self.filled > self.checked && (self.open.is_empty() || self.is_lossy);
         ensure!(!is_surplus, "the server has sent more than it was asked for");
+        if self.is_lossy {
+            (self.filled, self.checked) = (0, 0);
+        }
+        // One byte more shows that there is more than was asked for.
+        let room = self.checked + replies.next_bytes + 1;
+        if self.received.len() < room {
+            self.received.resize(room, 0);
+        }
         Ok(replies.count)
     }
+
+    /// Gives up a batch that was begun before `when` and has no reply. Returns its requests without
+    /// a reply.
+    pub fn give_up(&mut self, when: Instant) -> Option<Lost> {
+        if !self.is_lossy || self.is_done() || self.asked > when {
+            return None;
+        }
+        let requests = self.open.len() as u64;
+        self.open.start = self.open.end;
+        self.unsent = 0..0;
+        Some(Lost { requests, batch: self.batch.clone() })
+    }
+}
+
+/// A batch of which something was lost.
+pub struct Lost {
+    /// Requests without a reply.
+    pub requests: u64,
+    /// All requests of the batch.
+    pub batch: Range<usize>,
 }

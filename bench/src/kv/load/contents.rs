@@ -3,7 +3,7 @@
 
 use super::wire::Wire;
 use anyhow::{Result, ensure};
-use freeport_kv_protocol::batch::HEADER_BYTES;
+use freeport_kv_protocol::batch::{HEADER_BYTES, TOKEN_BYTES};
 use freeport_kv_study::workload::{Keys, Mix, Shares, Sizes, Values};
 
 /// The operations of a load.
@@ -65,6 +65,8 @@ pub enum Form {
 
 /// Bytes of a packet over streams: much less than servers refuse.
 const STREAM_BYTES: usize = 4 << 20;
+/// Bytes of a packet in a datagram for Ethernet, without the token.
+const DATAGRAM_BYTES: usize = 1472 - TOKEN_BYTES;
 /// Bytes of an operation beside key and value: code, function, type, and wide lengths.
 const OPERATION_BYTES: usize = 11;
 /// Digits of numbers in protocols of text. Sums have as many, so replies are of one length.
@@ -74,6 +76,8 @@ const COUNTER_BYTES: usize = 8;
 impl Form {
     /// Packets over a stream of bytes.
     pub const STREAM: Self = Self::Packets { bytes: STREAM_BYTES };
+    /// Packets in datagrams.
+    pub const DATAGRAM: Self = Self::Packets { bytes: DATAGRAM_BYTES };
 
     /// Bytes of a number.
     fn counter_bytes(self) -> usize {
@@ -111,6 +115,12 @@ impl Contents {
     /// The same number of pairs with a number as the value of each.
     pub fn of_counters(self) -> Self {
         Self { value_bytes: self.form.counter_bytes(), are_counters: true, ..self }
+    }
+
+    /// The same contents, stored and read in another form.
+    pub fn in_form(self, form: Form) -> Self {
+        let own = Self { form, ..self };
+        if self.are_counters { own.of_counters() } else { own }
     }
 
     /// Keys of all protocols are text, as memcached's have to be.

@@ -6,7 +6,7 @@
 use super::connection::Connection;
 use super::script::Script;
 use super::tally::{Cursor, Tally};
-use super::{Plan, Progress};
+use super::{Plan, Progress, Span};
 use crate::sockets::peer::epoll::Epoll;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two reports, and longest wait without one.
 const TICK: Duration = Duration::from_millis(100);
+/// Time after which a reply by datagrams is lost.
+const LOST_AFTER: Duration = Duration::from_millis(500);
 /// Polls in vain before connections are waited for: waiting takes system calls, on
 /// both sides.
 const POLLS: u32 = 4_000;
@@ -27,6 +29,8 @@ pub struct Drive<'a> {
     connections: Vec<Connection>,
     epoll: Epoll,
     is_polled: bool,
+    /// Whether requests without a reply are sent again.
+    repeats: bool,
     /// Number of connections that wait for replies.
     busy: usize,
     /// Polls in vain since something arrived.
@@ -57,6 +61,7 @@ impl<'a> Drive<'a> {
             connections,
             epoll,
             is_polled,
+            repeats: plan.span == Span::Once,
             busy: 0,
             idle: 0,
             reported: now,
@@ -84,6 +89,7 @@ impl<'a> Drive<'a> {
                 if !watch(&progress) {
                     break;
                 }
+                self.give_up(now)?;
             }
         }
         Ok(())
@@ -101,9 +107,11 @@ impl<'a> Drive<'a> {
                 return ready.into_iter().try_for_each(|number| self.serve(number));
             }
         }
-        (0..self.connections.len()).try_for_each(|number| match self.connections[number].is_done() {
-            true => Ok(()),
-            false => self.serve(number),
+        (0..self.connections.len()).try_for_each(|number| {
+            match self.connections[number].is_done() {
+                true => Ok(()),
+                false => self.serve(number),
+            }
         })
     }
 
@@ -139,6 +147,25 @@ impl<'a> Drive<'a> {
         if connection.is_done() {
             self.busy -= 1;
             self.ask(number)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on without replies that are lost. If all requests have to be executed, those are sent
+    /// again.
+    fn give_up(&mut self, now: Instant) -> Result<()> {
+        for number in 0..self.connections.len() {
+            let connection = &mut self.connections[number];
+            let when = now.checked_sub(LOST_AFTER);
+            let Some(lost) = when.and_then(|when| connection.give_up(when)) else { continue };
+            self.tally.lost += lost.requests;
+            if self.repeats {
+                self.tally.requests += lost.requests;
+                connection.ask(self.script, lost.batch, now)?;
+            } else {
+                self.busy -= 1;
+                self.ask(number)?;
+            }
         }
         Ok(())
     }

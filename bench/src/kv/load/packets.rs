@@ -15,8 +15,8 @@ use freeport_kv_protocol::batch::{
 const FIRST_NUMBER: u32 = u32::from_le_bytes(*b"\r\n\r\n");
 /// Bytes of a reply beside its value: status and length.
 const REPLY_BYTES: usize = 5;
-/// Room for the text of an error.
-const ERROR_BYTES: usize = 1 << 10;
+/// Room for the text of an error, and for a datagram of usual length.
+const ERROR_BYTES: usize = 2 << 10;
 /// Longest reply that is accepted.
 const PAYLOAD_MAX: u32 = 1 << 30;
 const ONE: [u8; 8] = 1_u64.to_le_bytes();
@@ -59,7 +59,8 @@ impl Packer {
         }
         let number = number(self.packets);
         let limits = PacketLimits { bytes: usize::MAX, operations: u16::MAX };
-        let open = self.open.get_or_insert_with(|| PacketWriter::begin(bytes, limits, number, None));
+        let open =
+            self.open.get_or_insert_with(|| PacketWriter::begin(bytes, limits, number, None));
         open.push(bytes, &operation).expect("there is no limit but the number of operations");
     }
 
@@ -83,6 +84,16 @@ pub struct Open {
     pub count: usize,
 }
 
+/// Returns whether a datagram has the first of the missing replies, or is no reply at all.
+pub fn is_reply(open: &Open, datagram: &[u8]) -> bool {
+    match Header::parse_reply(datagram, PAYLOAD_MAX) {
+        Ok(Some(header)) => {
+            header.batch == open.number && (header.is_error || header.first as usize == open.first)
+        }
+        _ => true,
+    }
+}
+
 /// Checks a packet of replies when all of it has been received. `check` gets the place of each
 /// reply among those that were missing, and its value.
 ///
@@ -94,7 +105,8 @@ pub fn replies(
     mut check: impl FnMut(usize, Option<&[u8]>) -> Result<()>,
 ) -> Result<Replies> {
     let header = Header::parse_reply(received, PAYLOAD_MAX);
-    let Some(header) = header.with_context(|| format!("an unexpected reply: {}", text(received)))?
+    let Some(header) =
+        header.with_context(|| format!("an unexpected reply: {}", text(received)))?
     else {
         return Ok(Replies::default());
     };

@@ -6,7 +6,7 @@ use super::contents::{Contents, Form, Workload};
 use super::packets::{self, Packer};
 use super::wire::{Kind, Shape, Wire};
 use crate::kv::draws::Spread;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use freeport_kv_study::workload::{Keys, Operation, Operations, Ranks};
 use std::ops::Range;
 
@@ -149,12 +149,7 @@ impl Script {
     ///
     /// # Errors
     /// A reply is not what it has to be.
-    pub fn replies(
-        &self,
-        open: &Range<usize>,
-        received: &[u8],
-        compares: bool,
-    ) -> Result<Replies> {
+    pub fn replies(&self, open: &Range<usize>, received: &[u8], compares: bool) -> Result<Replies> {
         let is_compared = |at: usize| compares && at.is_multiple_of(COMPARED);
         match &self.expected {
             Expected::Single(wire, shapes) => {
@@ -174,16 +169,32 @@ impl Script {
                 Ok(replies)
             }
             Expected::Packets(operations) => {
-                let packet = packets::Open {
-                    number: packets::number(open.start / operations),
-                    first: open.start % operations,
-                    count: open.len(),
-                };
+                let packet = Self::open(open, *operations);
                 packets::replies(&packet, received, |number, value| {
                     let at = open.start + number;
                     self.check(at, value, is_compared(at))
                 })
             }
+        }
+    }
+
+    /// Returns whether a datagram has the next of the missing replies `open`, not others that are
+    /// late.
+    pub fn is_awaited(&self, open: &Range<usize>, datagram: &[u8]) -> bool {
+        match self.expected {
+            Expected::Single(..) => true,
+            Expected::Packets(operations) => {
+                !open.is_empty() && packets::is_reply(&Self::open(open, operations), datagram)
+            }
+        }
+    }
+
+    /// The packet of requests without a reply.
+    fn open(open: &Range<usize>, operations: usize) -> packets::Open {
+        packets::Open {
+            number: packets::number(open.start / operations),
+            first: open.start % operations,
+            count: open.len(),
         }
     }
 
@@ -369,7 +380,8 @@ mod tests {
         let found = |reply: &str| script.replies(&(0..1), reply.as_bytes(), true);
         assert_eq!(found("100000000000000017\r\n").expect("a sum").count, 1);
         assert_eq!(found("1000000000").expect("its begin").count, 0);
-        for wrong in ["17\r\n                ", "10000000000000001x\r\n", "NOT_FOUND\r\n          "] {
+        for wrong in ["17\r\n                ", "10000000000000001x\r\n", "NOT_FOUND\r\n          "]
+        {
             assert!(found(wrong).is_err(), "{wrong:?}");
         }
     }

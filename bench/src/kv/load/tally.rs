@@ -58,6 +58,8 @@ pub struct Tally {
     pub now: Instant,
     /// Requests that were sent.
     pub requests: u64,
+    /// Requests without a reply.
+    pub lost: u64,
     measured: u64,
     latencies: Histogram,
 }
@@ -71,7 +73,7 @@ impl Tally {
             Span::Time { warm_up, window } => (now + warm_up, Some(now + warm_up + window)),
         };
         let latencies = Histogram::default();
-        Self { begin, end, now, requests: 0, measured: 0, latencies }
+        Self { begin, end, now, requests: 0, lost: 0, measured: 0, latencies }
     }
 
     /// Counts replies to a batch that was begun at `asked`.
@@ -101,7 +103,7 @@ impl Tally {
     pub fn outcome(self) -> Outcome {
         let end = self.end.map_or(self.now, |end| end.min(self.now));
         let elapsed = end.saturating_duration_since(self.begin);
-        let Self { requests, measured, latencies, .. } = self;
-        Outcome { requests, measured, elapsed, latencies }
+        let Self { requests, lost, measured, latencies, .. } = self;
+        Outcome { requests, lost, measured, elapsed, latencies }
     }
 }

@@ -2,6 +2,7 @@
 //! Where a server listens, and a connection to it of any kind: bytes are sent and received without
 //! waiting.
 
+use super::datagrams::Datagrams;
 use anyhow::{Context, Result};
 use freeport_fabric::shm;
 use std::fmt;
@@ -9,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where a server listens.
@@ -21,6 +22,8 @@ pub enum Target {
     Unix(PathBuf),
     /// A Unix socket where the fabric's connections begin.
     Fabric(PathBuf),
+    /// A UDP port, for datagrams of the batched protocol.
+    Udp(SocketAddr),
 }
 
 impl Target {
@@ -33,6 +36,11 @@ impl Target {
     pub fn is_polled(&self) -> bool {
         matches!(self, Self::Fabric(_))
     }
+
+    /// Whether packets and replies can be lost.
+    pub fn is_lossy(&self) -> bool {
+        matches!(self, Self::Udp(_))
+    }
 }
 
 impl fmt::Display for Target {
@@ -41,20 +49,23 @@ impl fmt::Display for Target {
             Self::Tcp(address) => write!(formatter, "{address}"),
             Self::Unix(path) => write!(formatter, "{}", path.display()),
             Self::Fabric(path) => write!(formatter, "{} (fabric)", path.display()),
+            Self::Udp(address) => write!(formatter, "{address} (UDP)"),
         }
     }
 }
 
 /// Time limit for a connection to be made.
 const CONNECTING: Duration = Duration::from_secs(5);
-/// Bytes of each ring of the fabric. A batch and its replies should fit.
-const RING_BYTES: usize = 1 << 20;
+/// Bytes of each ring of the fabric: usual packets fit, and the rings of several connections stay in
+/// the caches.
+pub const RING_BYTES: usize = 128 << 10;
 
 /// A connection to a server.
 pub enum Link {
     Tcp(TcpStream),
     Unix(UnixStream),
     Fabric(Box<shm::Connection>),
+    Datagrams(Datagrams),
 }
 
 impl Link {
@@ -64,17 +75,12 @@ impl Link {
     /// Nothing listens, or the listener is not of this kind.
     pub fn open(target: &Target) -> Result<Self> {
         let link = match target {
-            Target::Tcp(address) => tcp(address).map(Self::Tcp),
-            Target::Unix(path) => UnixStream::connect(path).map(Self::Unix),
-            Target::Fabric(path) => UnixStream::connect(path).and_then(fabric),
+            Target::Tcp(address) => tcp(address),
+            Target::Unix(path) => unix(path),
+            Target::Fabric(path) => fabric(path),
+            Target::Udp(address) => Datagrams::open(address, CONNECTING).map(Self::Datagrams),
         };
-        let link = link.with_context(|| format!("no connection to {target}"))?;
-        match &link {
-            Self::Tcp(stream) => stream.set_nonblocking(true)?,
-            Self::Unix(stream) => stream.set_nonblocking(true)?,
-            Self::Fabric(_) => {}
-        }
-        Ok(link)
+        link.with_context(|| format!("no connection to {target}"))
     }
 
     /// Sends as many bytes as there is room for.
@@ -86,6 +92,7 @@ impl Link {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
             Self::Fabric(ring) => Ok(ring.try_write(bytes)?),
+            Self::Datagrams(socket) => socket.send(bytes),
         }
     }
 
@@ -98,6 +105,7 @@ impl Link {
             Self::Tcp(stream) => stream.read(into),
             Self::Unix(stream) => stream.read(into),
             Self::Fabric(ring) => Ok(ring.try_read(into)?),
+            Self::Datagrams(socket) => socket.receive(into),
         }
     }
 
@@ -108,7 +116,7 @@ impl Link {
     /// The server is gone.
     pub fn arm(&mut self, room: bool) -> io::Result<bool> {
         match self {
-            Self::Tcp(_) | Self::Unix(_) => Ok(true),
+            Self::Tcp(_) | Self::Unix(_) | Self::Datagrams(_) => Ok(true),
             Self::Fabric(ring) => Ok(ring.arm(room)?),
         }
     }
@@ -120,17 +128,26 @@ impl AsRawFd for Link {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
             Self::Fabric(ring) => ring.as_fd().as_raw_fd(),
+            Self::Datagrams(socket) => socket.as_raw_fd(),
         }
     }
 }
 
-fn tcp(address: &SocketAddr) -> io::Result<TcpStream> {
+fn tcp(address: &SocketAddr) -> Result<Link> {
     let stream = TcpStream::connect_timeout(address, CONNECTING)?;
     stream.set_nodelay(true)?;
-    Ok(stream)
+    stream.set_nonblocking(true)?;
+    Ok(Link::Tcp(stream))
 }
 
-fn fabric(stream: UnixStream) -> io::Result<Link> {
+fn unix(path: &Path) -> Result<Link> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_nonblocking(true)?;
+    Ok(Link::Unix(stream))
+}
+
+fn fabric(path: &Path) -> Result<Link> {
     let options = shm::Options { patience: CONNECTING, ..shm::Options::with_capacity(RING_BYTES) };
-    Ok(Link::Fabric(Box::new(shm::Connection::connect(stream, &options)?)))
+    let ring = shm::Connection::connect(UnixStream::connect(path)?, &options)?;
+    Ok(Link::Fabric(Box::new(ring)))
 }
