@@ -29,6 +29,7 @@ use std::sync::Arc;
 mod bpf_lift;
 mod bpf_program;
 mod bpf_rows;
+pub mod kv_batch;
 mod kv_commands;
 mod kv_detached;
 pub mod kv_journal;
@@ -44,6 +45,7 @@ mod shared_queue;
 pub use bpf_lift::bpf_lift;
 pub use bpf_program::{bpf_analysis, bpf_program};
 pub use bpf_rows::bpf_rows;
+pub use kv_batch::{kv_batch_reply, kv_batch_request};
 pub use kv_commands::kv_commands;
 pub use kv_detached::kv_detached;
 pub use kv_journal::kv_journal;
@@ -60,7 +62,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 27] = [
+pub const READERS: [Reader; 29] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -88,6 +90,8 @@ pub const READERS: [Reader; 27] = [
     ("kv_detached", kv_detached),
     ("kv_scripts", kv_scripts),
     ("kv_journal", kv_journal),
+    ("kv_batch_request", kv_batch_request),
+    ("kv_batch_reply", kv_batch_reply),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

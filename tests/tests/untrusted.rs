@@ -157,6 +157,9 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
             values.chain([b"\0text".to_vec()]).collect()
         }
         "kv_journal" => freeport_tests::untrusted::kv_journal::samples(),
+        "kv_batch_request" | "kv_batch_reply" => {
+            freeport_tests::untrusted::kv_batch::samples(reader)
+        }
         "kv_scripts" => freeport_tests::untrusted::kv_scripts::samples(),
         other => panic!("{other} has no samples"),
     }

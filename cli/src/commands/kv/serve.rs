@@ -36,6 +36,13 @@ pub struct Arguments {
     /// Unix socket for clients of memcached
     #[arg(long, value_name = "PATH")]
     memcached_socket: Option<PathBuf>,
+    /// TCP port for clients of the batched protocol; 0: the system chooses one [default: none]
+    #[arg(long, value_name = "PORT")]
+    batch_port: Option<u16>,
+    /// Unix socket where processes of this machine meet the server, to exchange packets of the
+    /// batched protocol through shared memory [default: none]
+    #[arg(long, value_name = "PATH")]
+    batch_fabric: Option<PathBuf>,
     /// Number of worker threads, 1 to 64
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     workers: usize,
@@ -83,6 +90,12 @@ impl Arguments {
                 .into_iter()
                 .flat_map(tcp)
                 .chain(unix(&self.memcached_socket))
+                .collect(),
+            batch: self
+                .batch_port
+                .into_iter()
+                .flat_map(tcp)
+                .chain(self.batch_fabric.clone().map(Bind::Fabric))
                 .collect(),
             workers: self.workers,
             memory_bytes: self.memory,
@@ -135,6 +148,7 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
     let listeners = [
         ("resp", "RESP", next(arguments.plain_port())),
         ("memcached", "memcached", next(arguments.memcached_port)),
+        ("batch", "batched protocol", next(arguments.batch_port)),
         ("resp_tls", "RESP with TLS", next(arguments.tls.port())),
         ("memcached_tls", "memcached with TLS", next(arguments.tls.memcached_port())),
     ];
@@ -147,9 +161,12 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
             "memory_bytes": arguments.memory,
         });
         for (key, _, addresses) in listeners {
-            if !addresses.is_empty() || !key.ends_with("_tls") {
+            if !addresses.is_empty() || matches!(key, "resp" | "memcached") {
                 line[key] = addresses.into();
             }
+        }
+        if let Some(path) = &arguments.batch_fabric {
+            line["batch_fabric"] = json!(path);
         }
         if let Some((folder, recovery)) = stored {
             line["folder"] = json!(folder);
@@ -160,6 +177,9 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         write!(output, "ready: ")?;
         for (_, name, addresses) in listeners.iter().filter(|(.., it)| !it.is_empty()) {
             write!(output, "{name} at {}; ", addresses.join(", "))?;
+        }
+        if let Some(path) = &arguments.batch_fabric {
+            write!(output, "batched protocol in shared memory at {}; ", path.display())?;
         }
         write!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
         if let Some((folder, recovery)) = stored {

@@ -142,13 +142,28 @@ impl Connection {
     /// # Errors
     /// The errors of [`read`](Self::read): the peer has died, or broken the protocol.
     pub fn arm(&mut self, room: bool) -> Result<bool, Error> {
+        self.arm_for(true, room)
+    }
+
+    /// Like [`arm`](Self::arm), for a side that does not read for now: only room to write counts.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn arm_for_room(&mut self) -> Result<bool, Error> {
+        self.arm_for(false, true)
+    }
+
+    fn arm_for(&mut self, data: bool, room: bool) -> Result<bool, Error> {
         let gone = self.link.peer.is_gone()?;
         self.link.armed = true;
-        let mut quiet = self.prepare_sleep(For::Data, |this| {
-            let ended = this.link.peer_has_ended();
-            let nothing = this.receiver.peek(&mut [0])? == Read::Nothing;
-            Ok((ended || !nothing).then_some(()))
-        })?;
+        let mut quiet = None;
+        if data {
+            quiet = self.prepare_sleep(For::Data, |this| {
+                let ended = this.link.peer_has_ended();
+                let nothing = this.receiver.peek(&mut [0])? == Read::Nothing;
+                Ok((ended || !nothing).then_some(()))
+            })?;
+        }
         if room && quiet.is_none() {
             quiet = self.prepare_sleep(For::Room, |this| {
                 let ring = this.sender.ring();

@@ -49,18 +49,18 @@ impl<'a> Database<'a> {
 
     /// Looks up a key in its keyspace, which counts.
     #[inline]
-    fn look<'s, R>(
+    pub(crate) fn look<'s, R>(
         &'s self,
         key: &[u8],
         find: impl FnOnce(&'s Keyspace, u64) -> Result<Option<R>, freeport_kv_keyspace::Error>,
-    ) -> Result<Option<R>, Error> {
+    ) -> Result<Option<R>, freeport_kv_keyspace::Error> {
         let Some(keyspace) = self.keyspace(key) else {
             self.lookups.note_miss();
             return Ok(None);
         };
         let found = find(keyspace, self.now_ms);
         self.lookups.note(keyspace, !matches!(found, Ok(None)));
-        Ok(found?)
+        found
     }
 
     /// As [`Database::look`], for what every value has.
@@ -91,11 +91,11 @@ impl<'a> Database<'a> {
 
     /// As [`Database::write`], for a write that may make the key. If it does, that is noted.
     #[inline]
-    fn grow<R>(
+    pub(crate) fn grow<R>(
         &mut self,
         key: &[u8],
         write: impl FnOnce(&mut Keyspace, u64) -> Result<R, freeport_kv_keyspace::Error>,
-    ) -> Result<R, Error> {
+    ) -> Result<R, freeport_kv_keyspace::Error> {
         let may_be_new = self.effects.listens_to(Class::New) && !self.contains(key);
         let result = self.write(key, write)?;
         // Its time may have passed already.
@@ -181,7 +181,7 @@ impl<'a> Database<'a> {
     /// The value has another type.
     #[inline]
     pub fn string(&self, key: &[u8]) -> Result<Option<&[u8]>, Error> {
-        self.look(key, |keyspace, now_ms| keyspace.string(key, now_ms))
+        Ok(self.look(key, |keyspace, now_ms| keyspace.string(key, now_ms))?)
     }
 
     /// Stores a string in place of any value.
@@ -191,7 +191,7 @@ impl<'a> Database<'a> {
     #[inline]
     pub fn set_string(&mut self, key: &[u8], value: &[u8], expiry: Expiry) -> Result<(), Error> {
         let set = |keyspace: &mut Keyspace, now_ms| keyspace.set_string(key, value, expiry, now_ms);
-        self.grow(key, set)
+        Ok(self.grow(key, set)?)
     }
 
     /// Stores several strings, each in place of any value, without an expiry.
@@ -263,7 +263,7 @@ impl<'a> Database<'a> {
     /// # Errors
     /// The value has another type.
     pub fn read<T: Type>(&self, key: &[u8]) -> Result<Option<T::Ref<'_>>, Error> {
-        self.look(key, |keyspace, now_ms| keyspace.read::<T>(key, now_ms))
+        Ok(self.look(key, |keyspace, now_ms| keyspace.read::<T>(key, now_ms))?)
     }
 
     /// Changes a value, which is empty if there is none yet; see [`Keyspace::change`].
@@ -275,7 +275,7 @@ impl<'a> Database<'a> {
         key: &[u8],
         change: impl FnOnce(&mut T, &Limits) -> R,
     ) -> Result<R, Error> {
-        self.grow(key, |keyspace, now_ms| keyspace.change(key, now_ms, change))
+        Ok(self.grow(key, |keyspace, now_ms| keyspace.change(key, now_ms, change))?)
     }
 
     /// Removes elements of a value, which is empty if there is none; see [`Keyspace::shrink`].
@@ -303,7 +303,7 @@ impl<'a> Database<'a> {
     /// # Errors
     /// No memory is left; nothing has changed.
     pub fn store<T: Type>(&mut self, key: &[u8], value: T) -> Result<(), Error> {
-        self.grow(key, |keyspace, now_ms| keyspace.store(key, value, now_ms))
+        Ok(self.grow(key, |keyspace, now_ms| keyspace.store(key, value, now_ms))?)
     }
 
     /// Removes a key; returns whether there was one. The caller notes the event.

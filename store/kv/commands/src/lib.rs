@@ -16,6 +16,7 @@
 
 mod access;
 pub mod arguments;
+pub mod batch;
 pub mod bits;
 mod call;
 mod command;
@@ -60,7 +61,7 @@ pub use eviction::{Evicted, EvictionOptions, Policy, Ranking};
 pub use keys::Keys;
 pub use session::Session;
 pub use shard::{Shard, ShardOptions, Waiter};
-pub use store::{Store, slot_of};
+pub use store::Store;
 pub use table::Table;
 
 /// All commands of this crate.

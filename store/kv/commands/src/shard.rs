@@ -242,6 +242,12 @@ impl Shard {
         self.watches.len()
     }
 
+    /// Clients watch keys or wait for them.
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        !self.watches.is_empty() || !self.waiting.is_empty()
+    }
+
     /// Number of keys whose removal clients wait for as well.
     pub fn awaited_removals(&self) -> usize {
         let is_awaited = |waiters: &&VecDeque<Waiter>| waiters.iter().any(|it| it.wakes_on_removal);
@@ -256,10 +262,7 @@ impl Shard {
     /// A key has changed. Returns whether clients wait for it.
     #[inline]
     pub fn changed(&mut self, database: u16, key: &[u8]) -> bool {
-        if self.watches.is_empty() && self.waiting.is_empty() {
-            return false;
-        }
-        self.tell(database, key)
+        self.is_watched() && self.tell(database, key)
     }
 
     /// All keys of a database are about to be removed, or exchanged with those of `replacement`:

@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use freeport_kv_functions::Registry;
 use freeport_kv_keyspace::Keyspace;
+use freeport_kv_protocol::slots::worker_of;
 
 use crate::eviction::EvictionOptions;
 use crate::shard::Shard;
-
-/// Number of hash slots, as in Redis Cluster.
-pub const SLOTS: u16 = 16_384;
 
 /// The shards of a server, of which some are here.
 #[derive(Debug)]
@@ -55,10 +53,7 @@ impl Store {
     /// Number of the shard that has a key.
     #[inline]
     pub fn shard_of(&self, key: &[u8]) -> usize {
-        match self.shards.len() {
-            0 | 1 => 0,
-            count => usize::from(slot_of(key)) * count / usize::from(SLOTS),
-        }
+        worker_of(key, self.shards.len())
     }
 
     /// The shard is here.
@@ -142,55 +137,12 @@ impl Store {
     }
 }
 
-/// Hash slot of a key: CRC-16 (XMODEM) of the key, or of its part between the first `{` and the
-/// next `}` if that is not empty, so that clients can keep keys together.
-pub fn slot_of(key: &[u8]) -> u16 {
-    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
-        let rest = &key[open + 1..];
-        let close = rest.iter().position(|byte| *byte == b'}')?;
-        (close > 0).then(|| &rest[..close])
-    });
-    let crc = tag
-        .unwrap_or(key)
-        .iter()
-        .fold(0_u16, |crc, byte| crc << 8 ^ CRC16[usize::from(crc >> 8 ^ u16::from(*byte))]);
-    crc % SLOTS
-}
-
-/// Remainders of each first byte by the polynomial 0x1021.
-const CRC16: [u16; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = (byte as u16) << 8;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
-
 #[cfg(test)]
 mod tests {
     use freeport_kv_keyspace::{Expiry, Options};
 
     use super::*;
     use crate::shard::ShardOptions;
-
-    #[test]
-    fn slots_are_those_of_redis_cluster() {
-        // The check value of CRC-16/XMODEM is 0x31C3; the others by CLUSTER KEYSLOT.
-        assert_eq!(slot_of(b"123456789"), 0x31C3);
-        assert_eq!(slot_of(b""), 0);
-        assert_eq!(slot_of(b"foo"), 12_182);
-        assert_eq!(slot_of(b"{foo}bar"), slot_of(b"foo"));
-        assert_eq!(slot_of(b"foo{}{bar}"), 8_363);
-        assert_eq!(slot_of(b"foo{{bar}}zap"), slot_of(b"{bar"));
-    }
 
     #[test]
     fn slots_are_divided_among_shards() {

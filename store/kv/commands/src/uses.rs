@@ -126,7 +126,7 @@ impl Store {
     }
 
     /// Notes a use of a key, if uses are tracked.
-    fn touch(&mut self, (number, key): (u16, &[u8]), now_ms: u64) {
+    pub(crate) fn touch(&mut self, (number, key): (u16, &[u8]), now_ms: u64) {
         let shard = self.shard_of(key);
         if let Some(keyspace) = self.shard_mut(shard).database_mut(number) {
             keyspace.touch(key, now_ms, fastrand::u32(..));

@@ -5,10 +5,13 @@
 //! chain is not yet in the image first writes all pairs of that chain to the *pending* bytes, which
 //! the next step hands out. While no image is written, a change costs one branch.
 
+use freeport_kv_engine::Engine;
+
 use crate::entry;
 use crate::header::Stored;
 use crate::image::{Image, ImageState, ImageStep};
 use crate::keyspace::Keyspace;
+use crate::large::LargeValues;
 
 impl Keyspace {
     /// Begins an image of the pairs that are there now, also of those whose time has passed.
@@ -33,7 +36,7 @@ impl Keyspace {
         image.follow(self.engine.buckets());
         for _ in 0..chains {
             let Some(bucket) = image.next_unwritten() else { break };
-            self.write_chain(&mut image, bucket, out);
+            image.write_chain((&self.engine, &self.large), bucket, out);
         }
         if image.next_unwritten().is_none() {
             return ImageStep::Done;
@@ -67,31 +70,44 @@ impl Keyspace {
     /// Has to be called before the value of a key changes in any way, or a key is made.
     #[inline(always)]
     pub(crate) fn before_change(&mut self, key: &[u8]) {
-        if let ImageState::Running(_) = self.image {
-            self.write_chain_of(key);
+        self.image.before_change(&self.engine, &self.large, key);
+    }
+}
+
+impl ImageState {
+    /// See [`Keyspace::before_change`].
+    #[inline(always)]
+    pub(crate) fn before_change(&mut self, engine: &Engine, large: &LargeValues, key: &[u8]) {
+        if let Self::Running(image) = self {
+            image.write_chain_of((engine, large), key);
         }
     }
+}
 
+impl Image {
     #[cold]
-    fn write_chain_of(&mut self, key: &[u8]) {
-        let ImageState::Running(mut image) = std::mem::take(&mut self.image) else { return };
-        image.follow(self.engine.buckets());
-        let bucket = self.engine.bucket_of(key);
-        if !image.is_written(bucket) {
-            let mut pending = std::mem::take(&mut image.pending);
-            self.write_chain(&mut image, bucket, &mut pending);
-            image.pending = pending;
+    fn write_chain_of(&mut self, (engine, large): (&Engine, &LargeValues), key: &[u8]) {
+        self.follow(engine.buckets());
+        let bucket = engine.bucket_of(key);
+        if !self.is_written(bucket) {
+            let mut pending = std::mem::take(&mut self.pending);
+            self.write_chain((engine, large), bucket, &mut pending);
+            self.pending = pending;
         }
-        self.image = ImageState::Running(image);
     }
 
     /// Appends the pairs of a chain, which are then in the image.
-    fn write_chain(&self, image: &mut Image, bucket: usize, out: &mut Vec<u8>) {
-        self.engine.visit_chain(bucket, &mut |key, value| {
+    fn write_chain(
+        &mut self,
+        (engine, large): (&Engine, &LargeValues),
+        bucket: usize,
+        out: &mut Vec<u8>,
+    ) {
+        engine.visit_chain(bucket, &mut |key, value| {
             let stored = Stored::read(value);
-            let (expires_ms, value) = (stored.header.expires_ms, self.value_of(stored));
-            entry::write((image.database, key), expires_ms, value, out);
+            let (expires_ms, value) = (stored.header.expires_ms, large.value_of(stored));
+            entry::write((self.database, key), expires_ms, value, out);
         });
-        image.set_written(bucket);
+        self.set_written(bucket);
     }
 }

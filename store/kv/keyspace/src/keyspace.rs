@@ -29,7 +29,7 @@ pub struct Keyspace {
     pub(crate) large: LargeValues,
     limits: Limits,
     /// Bytes above which nothing is stored, with those of large values.
-    limit_bytes: usize,
+    pub(crate) limit_bytes: usize,
     /// An image that is being written.
     pub(crate) image: ImageState,
     /// Values with a time of expiry.

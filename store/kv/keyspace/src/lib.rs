@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod batch;
 mod entry;
 mod error;
 mod expiry;
@@ -33,6 +34,7 @@ mod victims;
 mod view;
 
 pub use access::Tracking;
+pub use batch::{BatchEffects, BatchOptions, Entry, Execute};
 pub use entry::ImageEntry;
 pub use error::Error;
 pub use header::{Expiry, Kind};

@@ -7,6 +7,7 @@ use freeport_kv_types::{HashRef, ListRef, SetRef, StreamRef, ZSetRef};
 
 use crate::header::{Body, Kind, Stored};
 use crate::keyspace::Keyspace;
+use crate::large::LargeValues;
 use crate::value::Type;
 
 /// Longest string that Redis keeps in one block with its header.
@@ -77,9 +78,26 @@ impl ValueRef<'_> {
 impl Keyspace {
     /// A value of any type; none: no such key.
     pub fn value(&self, key: &[u8], now_ms: u64) -> Option<ValueRef<'_>> {
-        Some(self.value_of(self.stored(key, now_ms)?))
+        Some(self.large.value_of(self.stored(key, now_ms)?))
     }
 
+    /// Bytes of memory that a key and its value take: its slots of the index, its block, and a
+    /// large value as allocated; none: no such key.
+    pub fn memory_of(&self, key: &[u8], now_ms: u64) -> Option<usize> {
+        let large_bytes = match self.stored(key, now_ms)?.body {
+            Body::Packed(_) => 0,
+            Body::Large(number) => self.large.bytes_of(number),
+        };
+        Some(self.engine.memory_of(key)? + large_bytes)
+    }
+
+    /// A stored value as its type.
+    pub(crate) fn view<'a, T: Type>(&'a self, stored: Stored<'a>) -> T::Ref<'a> {
+        self.large.view::<T>(stored)
+    }
+}
+
+impl LargeValues {
     /// A stored value of any type.
     pub(crate) fn value_of<'a>(&'a self, stored: Stored<'a>) -> ValueRef<'a> {
         match stored.header.kind {
@@ -95,21 +113,11 @@ impl Keyspace {
         }
     }
 
-    /// Bytes of memory that a key and its value take: its slots of the index, its block, and a
-    /// large value as allocated; none: no such key.
-    pub fn memory_of(&self, key: &[u8], now_ms: u64) -> Option<usize> {
-        let large_bytes = match self.stored(key, now_ms)?.body {
-            Body::Packed(_) => 0,
-            Body::Large(number) => self.large.bytes_of(number),
-        };
-        Some(self.engine.memory_of(key)? + large_bytes)
-    }
-
     /// A stored value as its type.
-    pub(crate) fn view<'a, T: Type>(&'a self, stored: Stored<'a>) -> T::Ref<'a> {
+    fn view<'a, T: Type>(&'a self, stored: Stored<'a>) -> T::Ref<'a> {
         match stored.body {
             Body::Packed(bytes) => T::read_packed(bytes),
-            Body::Large(number) => T::read_large(self.large.get(number)),
+            Body::Large(number) => T::read_large(self.get(number)),
         }
     }
 }

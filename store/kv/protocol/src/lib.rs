@@ -7,3 +7,4 @@
 pub mod batch;
 pub mod memcached;
 pub mod resp;
+pub mod slots;

@@ -9,6 +9,7 @@ use freeport_kv_protocol::resp::{RequestLimits, RequestReader};
 use crate::client::Client;
 use crate::listener::Stream;
 use crate::persistence::Holding;
+use crate::worker::Batches;
 
 /// Replies for which memory is kept between requests.
 const KEPT_BYTES: usize = 16 << 10;
@@ -47,6 +48,13 @@ pub enum Peer {
         /// Its state.
         client: Box<Client>,
     },
+    /// A client of the batched protocol.
+    Batch {
+        /// State of its packets.
+        state: Box<Batches>,
+        /// Its state.
+        client: Box<Client>,
+    },
     /// A client of memcached.
     Memcached {
         /// Reads its requests.
@@ -74,6 +82,11 @@ impl Connection {
         Self::new(stream, Peer::Resp { reader, client: Box::new(client) })
     }
 
+    /// The connection of a client of the batched protocol.
+    pub fn batch(stream: Stream, client: Client) -> Self {
+        Self::new(stream, Peer::Batch { state: Box::default(), client: Box::new(client) })
+    }
+
     /// The connection of a client of memcached.
     pub fn memcached(stream: Stream, connection: freeport_kv_items::Connection) -> Self {
         Self::new(stream, Peer::Memcached { connection, is_closing: false })
@@ -93,18 +106,20 @@ impl Connection {
         }
     }
 
-    /// The client, if it is one of Redis.
+    /// The client, unless it is one of memcached.
     pub fn client(&self) -> Option<&Client> {
         match &self.peer {
-            Peer::Resp { client, .. } => Some(client),
+            Peer::Resp { client, .. } | Peer::Batch { client, .. } => Some(client),
             Peer::Memcached { .. } => None,
         }
     }
 
-    /// The client, if it is one of Redis, with the place for its replies.
+    /// The client, unless it is one of memcached, with the place for its replies.
     pub fn client_mut(&mut self) -> Option<(&mut Client, &mut Vec<u8>)> {
         match &mut self.peer {
-            Peer::Resp { client, .. } => Some((client, &mut self.output)),
+            Peer::Resp { client, .. } | Peer::Batch { client, .. } => {
+                Some((client, &mut self.output))
+            }
             Peer::Memcached { .. } => None,
         }
     }
@@ -112,8 +127,17 @@ impl Connection {
     /// Its requests are executed now.
     pub fn is_ready(&self) -> bool {
         match &self.peer {
-            Peer::Resp { client, .. } => client.is_ready(),
+            Peer::Resp { client, .. } | Peer::Batch { client, .. } => client.is_ready(),
             Peer::Memcached { is_closing, .. } => !is_closing,
+        }
+    }
+
+    /// The worker that serves the connection from now on, if another one is asked for.
+    #[inline]
+    pub fn moves_to(&self) -> Option<usize> {
+        match &self.peer {
+            Peer::Batch { state, .. } => state.moves_to,
+            Peer::Resp { .. } | Peer::Memcached { .. } => None,
         }
     }
 
@@ -125,7 +149,7 @@ impl Connection {
     /// It ends when all replies are sent.
     pub fn is_closing(&self) -> bool {
         match &self.peer {
-            Peer::Resp { client, .. } => client.is_closing,
+            Peer::Resp { client, .. } | Peer::Batch { client, .. } => client.is_closing,
             Peer::Memcached { is_closing, .. } => *is_closing,
         }
     }
@@ -188,6 +212,16 @@ impl Connection {
             self.output = vec![];
         }
         true
+    }
+
+    /// Its next requests are read and executed now.
+    pub fn takes_requests(&self) -> bool {
+        self.is_ready() && self.backlog_bytes() <= BACKLOG_BYTES
+    }
+
+    /// There are bytes that may be sent.
+    pub fn has_sendable(&self) -> bool {
+        self.sent < self.holding.sendable(self.output.len())
     }
 
     /// Number of bytes that wait to be sent.

@@ -23,6 +23,7 @@ mod commands;
 mod configuration;
 mod connection;
 mod error;
+mod fabric;
 pub mod inspection;
 mod listener;
 mod mail;

@@ -14,6 +14,7 @@ use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
 
 use crate::error::ServerError;
+use crate::fabric::FabricStream;
 use crate::options::Bind;
 use crate::tls::{Tls, TlsStream};
 
@@ -27,6 +28,8 @@ pub enum Protocol {
     Resp,
     /// Those of memcached.
     Memcached,
+    /// Batches of operations in packets.
+    Batch,
 }
 
 /// A socket that clients connect to.
@@ -43,6 +46,7 @@ pub struct Listener {
 enum Listening {
     Tcp(TcpListener),
     Unix(UnixListener, PathBuf),
+    Fabric(UnixListener, PathBuf),
 }
 
 /// The socket of a client.
@@ -54,6 +58,8 @@ pub enum Stream {
     Unix(UnixStream),
     /// TLS on TCP.
     Tls(Box<TlsStream>),
+    /// Memory that the client has mapped too.
+    Fabric(Box<FabricStream>),
 }
 
 impl Listener {
@@ -68,12 +74,8 @@ impl Listener {
                     .map_err(|error| ServerError::Listen { address: address.to_string(), error })?;
                 Listening::Tcp(listener)
             }
-            Bind::Unix(path) => {
-                remove_abandoned(path);
-                let listener = UnixListener::bind(path)
-                    .map_err(|error| ServerError::ListenUnix { path: path.clone(), error })?;
-                Listening::Unix(listener, path.clone())
-            }
+            Bind::Unix(path) => Listening::Unix(listen_unix(path)?, path.clone()),
+            Bind::Fabric(path) => Listening::Fabric(listen_unix(path)?, path.clone()),
         };
         Ok(Self { socket, tls: None, protocol })
     }
@@ -96,7 +98,7 @@ impl Listener {
     pub fn address(&self) -> Option<SocketAddr> {
         match &self.socket {
             Listening::Tcp(listener) => listener.local_addr().ok(),
-            Listening::Unix(..) => None,
+            Listening::Unix(..) | Listening::Fabric(..) => None,
         }
     }
 
@@ -120,6 +122,11 @@ impl Listener {
                 let (stream, _) = listener.accept()?;
                 Ok((Stream::Unix(stream), format!("{}:0", path.display())))
             }
+            Listening::Fabric(listener, path) => {
+                let (socket, _) = listener.accept()?;
+                let stream = FabricStream::new(socket, path.clone());
+                Ok((Stream::Fabric(Box::new(stream)), format!("{}:0", path.display())))
+            }
         }
     }
 
@@ -130,18 +137,25 @@ impl Listener {
     pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         match &mut self.socket {
             Listening::Tcp(socket) => socket.register(registry, token, Interest::READABLE),
-            Listening::Unix(socket, _) => socket.register(registry, token, Interest::READABLE),
+            Listening::Unix(socket, _) | Listening::Fabric(socket, _) => {
+                socket.register(registry, token, Interest::READABLE)
+            }
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listening::Unix(_, path) = &self.socket {
+        if let Listening::Unix(_, path) | Listening::Fabric(_, path) = &self.socket {
             // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+fn listen_unix(path: &PathBuf) -> Result<UnixListener, ServerError> {
+    remove_abandoned(path);
+    UnixListener::bind(path).map_err(|error| ServerError::ListenUnix { path: path.clone(), error })
 }
 
 /// Removes a Unix socket that nobody listens on, as a server that was killed leaves it.
@@ -168,6 +182,20 @@ impl Stream {
             Self::Tcp(stream) => stream.register(registry, token, interests),
             Self::Unix(stream) => stream.register(registry, token, interests),
             Self::Tls(stream) => stream.socket_mut().register(registry, token, interests),
+            Self::Fabric(stream) => stream.register(registry, token),
+        }
+    }
+
+    /// Reports nothing more, so that another worker can register it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.deregister(registry),
+            Self::Unix(stream) => stream.deregister(registry),
+            Self::Tls(stream) => stream.socket_mut().deregister(registry),
+            Self::Fabric(stream) => stream.deregister(registry),
         }
     }
 
@@ -191,15 +219,20 @@ impl Stream {
         match self {
             Self::Tcp(stream) => Some(stream),
             Self::Tls(stream) => Some(stream.socket()),
-            Self::Unix(_) => None,
+            Self::Unix(_) | Self::Fabric(_) => None,
         }
+    }
+
+    /// The client is a process of this machine, known by a path.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Unix(_) | Self::Fabric(_))
     }
 
     /// The next read may return more, although the socket reports nothing.
     pub fn has_more(&self) -> bool {
         match self {
             Self::Tls(stream) => stream.has_more(),
-            Self::Tcp(_) | Self::Unix(_) => false,
+            Self::Tcp(_) | Self::Unix(_) | Self::Fabric(_) => false,
         }
     }
 
@@ -207,7 +240,7 @@ impl Stream {
     pub fn has_records(&self) -> bool {
         match self {
             Self::Tls(stream) => stream.has_records(),
-            Self::Tcp(_) | Self::Unix(_) => false,
+            Self::Tcp(_) | Self::Unix(_) | Self::Fabric(_) => false,
         }
     }
 
@@ -215,6 +248,7 @@ impl Stream {
     pub fn is_late(&self, limit: Duration) -> bool {
         match self {
             Self::Tls(stream) => !stream.is_established() && stream.age() >= limit,
+            Self::Fabric(stream) => stream.is_late(limit),
             Self::Tcp(_) | Self::Unix(_) => false,
         }
     }
@@ -233,6 +267,7 @@ impl Stream {
                 let path = address.as_ref().and_then(|address| address.as_pathname());
                 path.map(|path| format!("{}:0", path.display())).unwrap_or_default()
             }
+            Self::Fabric(stream) => format!("{}:0", stream.path().display()),
         }
     }
 
@@ -242,6 +277,7 @@ impl Stream {
             Self::Tcp(stream) => stream.as_raw_fd(),
             Self::Unix(stream) => stream.as_raw_fd(),
             Self::Tls(stream) => stream.socket().as_raw_fd(),
+            Self::Fabric(stream) => stream.descriptor(),
         }
     }
 }
@@ -252,6 +288,7 @@ impl Read for Stream {
             Self::Tcp(stream) => stream.read(buffer),
             Self::Unix(stream) => stream.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
+            Self::Fabric(stream) => stream.read(buffer),
         }
     }
 }
@@ -262,6 +299,7 @@ impl Write for Stream {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
+            Self::Fabric(stream) => stream.write(bytes),
         }
     }
 

@@ -10,6 +10,8 @@
 //! | `Accepted` | the maximum number of clients |
 //! | `Borrow`, `Lent`, `Returned` | one of each for a worker, which has one loan in progress |
 //! | `Execute`, `Executed` | one for a client and worker, with the requests that are read at once |
+//! | `Moved` | the maximum number of clients |
+//! | `ExecuteBatch`, `ExecutedBatch` | one for a client and worker, with the operations of a packet |
 //! | `Ready` | one for a wait and key, until the worker has looked at the key |
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
@@ -33,7 +35,7 @@ use mio::Waker;
 use crate::census::Census;
 use crate::channels::Delivery;
 use crate::listener::{Protocol, Stream};
-use crate::worker::{Forgotten, Parcel};
+use crate::worker::{BatchParcel, Forgotten, Parcel};
 
 /// Bytes of published messages that are on their way to a worker at most, unless it is only one.
 pub const DELIVERIES_BYTES_MAX: usize = 64 << 20;
@@ -83,6 +85,27 @@ pub enum Message {
         number: usize,
         /// The replies.
         parcel: Box<Parcel>,
+    },
+    /// A client of the batched protocol wants to be served by the receiver.
+    Moved {
+        /// Its socket, of which no worker hears at present.
+        stream: Stream,
+        /// Its address as text.
+        address: String,
+        /// Bytes that were received, with its hello.
+        input: Vec<u8>,
+    },
+    /// The receiver executes operations of the batched protocol on its shard.
+    ExecuteBatch {
+        /// The operations.
+        parcel: Box<BatchParcel>,
+    },
+    /// Operations that the receiver had sent were executed.
+    ExecutedBatch {
+        /// The worker that executed them.
+        number: usize,
+        /// The replies.
+        parcel: Box<BatchParcel>,
     },
     /// Clients of the receiver get a message.
     Deliver {

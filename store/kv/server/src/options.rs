@@ -15,6 +15,9 @@ pub enum Bind {
     Tcp(SocketAddr),
     /// A Unix socket, which replaces a socket there that nobody listens on.
     Unix(PathBuf),
+    /// A Unix socket where processes of this machine agree on memory, through which they exchange
+    /// all bytes. It replaces a socket there that nobody listens on.
+    Fabric(PathBuf),
 }
 
 /// Options of a server.
@@ -24,6 +27,8 @@ pub struct Options {
     pub resp: Vec<Bind>,
     /// Where clients of memcached connect.
     pub memcached: Vec<Bind>,
+    /// Where clients of the batched protocol connect.
+    pub batch: Vec<Bind>,
     /// Where clients connect that encrypt, and with which certificates.
     pub tls: Option<TlsOptions>,
     /// Number of workers, 1 to 64.
@@ -51,6 +56,12 @@ impl Options {
     pub fn has_memcached(&self) -> bool {
         !self.memcached.is_empty() || self.tls.as_ref().is_some_and(|tls| !tls.memcached.is_empty())
     }
+
+    /// Clients can connect over shared memory.
+    pub fn has_fabric(&self) -> bool {
+        let mut binds = self.resp.iter().chain(&self.memcached).chain(&self.batch);
+        binds.any(|bind| matches!(bind, Bind::Fabric(_)))
+    }
 }
 
 impl Default for Options {
@@ -60,6 +71,7 @@ impl Default for Options {
         Self {
             resp: vec![],
             memcached: vec![],
+            batch: vec![],
             tls: None,
             workers: 1,
             memory_bytes: 1 << 30,

@@ -76,9 +76,11 @@ impl Server {
         }
         let shard_options = shard_options(&options)?;
         let mut listeners = vec![];
-        for (binds, protocol) in
-            [(&options.resp, Protocol::Resp), (&options.memcached, Protocol::Memcached)]
-        {
+        for (binds, protocol) in [
+            (&options.resp, Protocol::Resp),
+            (&options.memcached, Protocol::Memcached),
+            (&options.batch, Protocol::Batch),
+        ] {
             for bind in binds {
                 listeners.push(Listener::open(bind, protocol)?);
             }
@@ -97,7 +99,8 @@ impl Server {
         // The server reports ports that the system has chosen in place of port 0.
         let encrypted =
             options.tls.iter_mut().flat_map(|it| it.resp.iter_mut().chain(&mut it.memcached));
-        let binds = options.resp.iter_mut().chain(&mut options.memcached).chain(encrypted);
+        let plain = options.resp.iter_mut().chain(&mut options.memcached).chain(&mut options.batch);
+        let binds = plain.chain(encrypted);
         for (bind, listener) in binds.zip(&listeners) {
             if let (Bind::Tcp(address), Some(chosen)) = (bind, listener.address()) {
                 *address = chosen;
@@ -161,8 +164,9 @@ impl Server {
         Ok(())
     }
 
-    /// TCP addresses that the server listens on: those for clients of Redis, and then those for
-    /// clients of memcached, in the order of the options; after them the same for TLS.
+    /// TCP addresses that the server listens on: those for clients of Redis, of memcached, and of
+    /// the batched protocol, in the order of the options; after them those of the first two for
+    /// TLS.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }

@@ -39,6 +39,8 @@ pub struct Statistics {
     errors: Mutex<BTreeMap<String, u64>>,
     /// Number of executed commands.
     pub calls: Counter,
+    /// Number of operations in packets of the batched protocol among them.
+    pub batched_operations: Counter,
     /// Number of error replies.
     pub error_replies: Counter,
     /// Bytes received from clients.
@@ -153,6 +155,7 @@ impl Statistics {
         }
         let totals = [&self.calls, &self.error_replies, &self.received_bytes, &self.sent_bytes];
         let keys = [&self.connections, &self.hits, &self.misses, &self.expired, &self.evicted];
+        self.batched_operations.set(0);
         totals.into_iter().chain(keys).for_each(|count| count.set(0));
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

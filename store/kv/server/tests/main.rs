@@ -2,6 +2,7 @@
 //! A server and its clients, on loopback.
 
 mod basics;
+mod batched;
 mod beside_redis;
 mod blocking;
 mod client;

@@ -121,6 +121,14 @@ impl Operations {
         Err(Malformed { operation, offset: decoder.at(decoder.rest), reason })
     }
 
+    /// Appends an operation of the same payload that was decoded elsewhere.
+    ///
+    /// # Panics
+    /// There is no operation with this number.
+    pub fn push_from(&mut self, other: &Self, number: usize) {
+        self.records.push(other.records[number]);
+    }
+
     /// Number of operations.
     #[inline]
     pub fn len(&self) -> usize {
@@ -137,9 +145,18 @@ impl Operations {
     ///
     /// # Panics
     /// There is no such operation, or the payload is shorter than the one that was decoded.
-    #[inline]
+    #[inline(always)]
     pub fn get<'a>(&self, payload: &'a [u8], number: usize) -> Operation<'a> {
         self.records[number].of(payload)
+    }
+
+    /// The key of the operation with a number, as [`get`](Self::get) returns it.
+    ///
+    /// # Panics
+    /// There is no such operation, or the payload is shorter than the one that was decoded.
+    #[inline(always)]
+    pub fn key<'a>(&self, payload: &'a [u8], number: usize) -> &'a [u8] {
+        self.records[number].key.of(payload)
     }
 
     /// All operations in their order, of the payload that was decoded.
@@ -156,7 +173,7 @@ impl Operations {
 }
 
 impl Record {
-    #[inline]
+    #[inline(always)]
     fn of(self, payload: &[u8]) -> Operation<'_> {
         let Self { opcode, no_return, function, element, key, value } = self;
         let (key, value) = (key.of(payload), value.of(payload));
@@ -165,7 +182,7 @@ impl Record {
 }
 
 impl Span {
-    #[inline]
+    #[inline(always)]
     fn of(self, payload: &[u8]) -> &[u8] {
         &payload[self.at as usize..][..self.bytes as usize]
     }

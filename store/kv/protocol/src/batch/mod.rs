@@ -21,5 +21,5 @@ pub use header::{HEADER_BYTES, HEADER_BYTES_MAX, Header, HeaderError, Refusal, T
 pub use hello::{Hello, HelloReply};
 pub use operation::{Opcode, Operation};
 pub use packet::{PacketLimits, PacketWriter, Refused};
-pub use reply::{ReplyWriter, Status, write_error};
+pub use reply::{ReplyLimits, ReplyWriter, Status, write_error};
 pub use reply_reader::{MalformedReply, Reply, ReplyReader};

@@ -2,6 +2,7 @@
 //! Writing replies.
 
 use super::header::{HEADER_BYTES, Header};
+use super::reply_reader::Reply;
 
 /// Bits of the first byte that are the status.
 pub(super) const STATUS: u8 = 0x0f;
@@ -60,12 +61,40 @@ impl Status {
     }
 }
 
+/// How large replies may become, so that a short request cannot ask for more than the server has
+/// memory for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyLimits {
+    /// Bytes of one value.
+    pub value_bytes: usize,
+    /// Bytes of a packet with its header. Replies without a value may exceed them.
+    pub packet_bytes: usize,
+}
+
+impl Default for ReplyLimits {
+    /// 1 GiB each.
+    fn default() -> Self {
+        Self { value_bytes: 1 << 30, packet_bytes: 1 << 30 }
+    }
+}
+
+/// Text of [`Status::Failed`] in place of a value that is too long.
+const TOO_LONG: &[u8] = b"the reply does not fit in a packet";
+
 /// Appends a packet of replies to a buffer, which is given to each call. Other bytes may not be
 /// appended between [`begin`](Self::begin) and [`finish`](Self::finish).
+///
+/// A value that exceeds a limit is not copied: the reply is [`Status::Failed`] with a text, or
+/// without one if that does not fit either. An operation that changes something asks
+/// [`fits`](Self::fits) before it does.
 #[derive(Clone, Debug)]
 pub struct ReplyWriter {
     /// Where the packet begins in the buffer.
     start: usize,
+    /// Longest value.
+    value_limit: usize,
+    /// Where the buffer ends at most.
+    end_limit: usize,
     batch: u32,
     first: u16,
     count: u16,
@@ -80,10 +109,14 @@ impl ReplyWriter {
     /// Begins a packet behind the bytes of the buffer. `first` is the number of its first reply: 0
     /// unless replies are divided.
     #[inline]
-    pub fn begin(into: &mut Vec<u8>, batch: u32, first: u16) -> Self {
+    pub fn begin(into: &mut Vec<u8>, batch: u32, first: u16, limits: ReplyLimits) -> Self {
         let start = into.len();
         into.extend_from_slice(&[0; HEADER_BYTES]);
-        Self { start, batch, first, count: 0, last_value_bytes: usize::MAX }
+        // Lengths and payloads have four bytes, and replies without a value exceed the limit.
+        let value_limit = limits.value_bytes.min(u32::MAX as usize);
+        let end_limit = start + limits.packet_bytes.min(1 << 31);
+        let (count, last_value_bytes) = (0, usize::MAX);
+        Self { start, value_limit, end_limit, batch, first, count, last_value_bytes }
     }
 
     /// Number of replies in the packet.
@@ -96,6 +129,13 @@ impl ReplyWriter {
     #[inline]
     pub fn bytes(&self, into: &[u8]) -> usize {
         into.len() - self.start
+    }
+
+    /// A value of this length is not longer than the limits allow.
+    #[inline]
+    pub fn fits(&self, into: &[u8], value_bytes: usize) -> bool {
+        value_bytes <= self.value_limit
+            && into.len() + Self::OVERHEAD_BYTES + value_bytes <= self.end_limit
     }
 
     /// Bytes that a reply with a value of this length takes now.
@@ -122,7 +162,7 @@ impl ReplyWriter {
         self.status(into, Status::Done);
     }
 
-    /// Appends [`Status::Done`] with a value of less than 4 GiB.
+    /// Appends [`Status::Done`] with a value.
     #[inline]
     pub fn value(&mut self, into: &mut Vec<u8>, value: &[u8]) {
         self.status_with(into, Status::Done, value);
@@ -134,9 +174,36 @@ impl ReplyWriter {
         self.status_with(into, status, text.as_bytes());
     }
 
-    /// Appends a status with a value of less than 4 GiB.
+    /// Appends a reply as it was read.
+    #[inline]
+    pub fn reply(&mut self, into: &mut Vec<u8>, reply: &Reply<'_>) {
+        match reply.value {
+            Some(value) => self.status_with(into, reply.status, value),
+            None => self.status(into, reply.status),
+        }
+    }
+
+    /// Appends a status with a value.
     #[inline]
     pub fn status_with(&mut self, into: &mut Vec<u8>, status: Status, value: &[u8]) {
+        if self.fits(into, value.len()) {
+            self.append(into, status, value);
+        } else {
+            self.too_long(into);
+        }
+    }
+
+    #[cold]
+    fn too_long(&mut self, into: &mut Vec<u8>) {
+        if self.fits(into, TOO_LONG.len()) {
+            self.append(into, Status::Failed, TOO_LONG);
+        } else {
+            self.status(into, Status::Failed);
+        }
+    }
+
+    #[inline]
+    fn append(&mut self, into: &mut Vec<u8>, status: Status, value: &[u8]) {
         let first = status as u8 | HAS_VALUE;
         into.reserve(Self::OVERHEAD_BYTES + value.len());
         if value.len() == self.last_value_bytes {
@@ -155,16 +222,14 @@ impl ReplyWriter {
     }
 
     /// Writes the header. The packet is the end of the buffer.
-    ///
-    /// # Panics
-    /// The payload has 4 GiB or more: the server limits replies to much less.
     #[inline]
     pub fn finish(self, into: &mut [u8]) -> Header {
         let payload_bytes = self.bytes(into) - HEADER_BYTES;
         let header = Header {
             is_reply: true,
             batch: self.batch,
-            payload_bytes: u32::try_from(payload_bytes).expect("replies are limited"),
+            payload_bytes: u32::try_from(payload_bytes)
+                .expect("the limit, and a byte for each reply"),
             count: self.count,
             first: self.first,
             ..Header::default()

@@ -16,6 +16,7 @@ fn decoded(payload: &[u8], count: usize) -> Vec<Owned> {
     let all: Vec<Owned> = operations.iter(payload).map(Owned::of).collect();
     for (number, operation) in all.iter().enumerate() {
         assert_eq!(operations.get(payload, number), operation.borrowed());
+        assert_eq!(operations.key(payload, number), operation.key);
     }
     all
 }

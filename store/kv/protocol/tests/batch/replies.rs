@@ -2,7 +2,7 @@
 //! Replies as they are written and read.
 
 use fastrand::Rng;
-use freeport_kv_protocol::batch::{Header, Reply, ReplyReader, ReplyWriter, Status};
+use freeport_kv_protocol::batch::{Header, Reply, ReplyLimits, ReplyReader, ReplyWriter, Status};
 
 type Owned = (Status, Option<Vec<u8>>);
 
@@ -18,7 +18,7 @@ fn random(rng: &mut Rng, count: usize) -> Vec<Owned> {
 
 fn written(replies: &[Owned]) -> (Header, Vec<u8>) {
     let mut packet = b"before".to_vec();
-    let mut writer = ReplyWriter::begin(&mut packet, 11, 5);
+    let mut writer = ReplyWriter::begin(&mut packet, 11, 5, ReplyLimits::default());
     for (status, value) in replies {
         let bytes = packet.len();
         match value {
@@ -52,6 +52,45 @@ fn replies_are_read_as_they_were_written() {
         let (header, payload) = written(&replies);
         assert_eq!(read(&payload, header.count), Some(replies), "round {round}");
     }
+}
+
+#[test]
+fn a_reply_that_was_read_is_written_again() {
+    let mut rng = Rng::with_seed(3);
+    let replies = random(&mut rng, 30);
+    let (header, payload) = written(&replies);
+    let mut packet = Vec::new();
+    let mut writer = ReplyWriter::begin(&mut packet, 1, 0, ReplyLimits::default());
+    for reply in ReplyReader::new(&payload, header.count) {
+        writer.reply(&mut packet, &reply.expect("it is well formed"));
+    }
+    let header = writer.finish(&mut packet);
+    assert_eq!(packet[header.bytes()..], payload);
+}
+
+#[test]
+fn a_value_over_a_limit_becomes_an_error() {
+    let text = b"the reply does not fit in a packet".to_vec();
+    let failed = || (Status::Failed, Some(text.clone()));
+    let mut packet = b"before".to_vec();
+    let limits = ReplyLimits { value_bytes: 100, packet_bytes: 16 + 105 + 2 + 39 };
+    let mut writer = ReplyWriter::begin(&mut packet, 1, 0, limits);
+    writer.value(&mut packet, &[0; 101]);
+    let header = writer.finish(&mut packet);
+    assert_eq!(read(&packet[6 + header.bytes()..], 1), Some(vec![failed()]), "one value");
+
+    packet.truncate(6);
+    let mut writer = ReplyWriter::begin(&mut packet, 1, 0, limits);
+    writer.value(&mut packet, &[0; 100]);
+    assert!(!writer.fits(&packet, 100));
+    for _ in 0..4 {
+        writer.value(&mut packet, &[0; 100]);
+    }
+    let header = writer.finish(&mut packet);
+    let bare = (Status::Failed, None);
+    let expected =
+        vec![(Status::Done, Some(vec![0; 100])), failed(), bare.clone(), bare.clone(), bare];
+    assert_eq!(read(&packet[6 + header.bytes()..], 5), Some(expected), "all values");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! The sizes that `docs/protocols/kv-batch.md` promises, and those of KV-Direct's evaluation.
 
 use freeport_kv_protocol::batch::{
-    HEADER_BYTES, Operation, PacketLimits, PacketWriter, ReplyWriter, Status,
+    HEADER_BYTES, Operation, PacketLimits, PacketWriter, ReplyLimits, ReplyWriter, Status,
 };
 
 /// Bytes of Ethernet, IP and UDP or RDMA headers around a packet in KV-Direct's evaluation.
@@ -22,7 +22,7 @@ fn request(operations: impl Iterator<Item = (bool, [u8; 8], [u8; 2])>) -> usize 
 
 fn replies(statuses: impl Iterator<Item = Option<[u8; 2]>>) -> usize {
     let mut packet = Vec::new();
-    let mut writer = ReplyWriter::begin(&mut packet, 0, 0);
+    let mut writer = ReplyWriter::begin(&mut packet, 0, 0, ReplyLimits::default());
     for value in statuses {
         match value {
             Some(value) => writer.value(&mut packet, &value),

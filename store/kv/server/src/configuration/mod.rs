@@ -150,7 +150,7 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
     let addresses = || {
         options.resp.iter().filter_map(|bind| match bind {
             Bind::Tcp(address) => Some(*address),
-            Bind::Unix(_) => None,
+            Bind::Unix(_) | Bind::Fabric(_) => None,
         })
     };
     match parameter.name {
@@ -159,7 +159,7 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         "unixsocket" => {
             let path = options.resp.iter().find_map(|bind| match bind {
                 Bind::Unix(path) => Some(path.display().to_string()),
-                Bind::Tcp(_) => None,
+                Bind::Tcp(_) | Bind::Fabric(_) => None,
             });
             path.unwrap_or_default()
         }

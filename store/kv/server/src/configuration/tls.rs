@@ -65,7 +65,7 @@ pub(super) fn initial(parameter: &Parameter, options: &Options) -> String {
 fn port(tls: &TlsOptions) -> u16 {
     let ports = tls.resp.iter().filter_map(|bind| match bind {
         Bind::Tcp(address) => Some(address.port()),
-        Bind::Unix(_) => None,
+        Bind::Unix(_) | Bind::Fabric(_) => None,
     });
     ports.into_iter().next().unwrap_or(0)
 }

@@ -48,6 +48,7 @@ impl Core {
             let text: &[u8] = match protocol {
                 Protocol::Resp => b"-ERR max number of clients reached\r\n",
                 Protocol::Memcached => b"ERROR Too many open connections\r\n",
+                Protocol::Batch => b"",
             };
             // The connection ends either way.
             let _ = stream.write(text);
@@ -57,9 +58,9 @@ impl Core {
         stream.keep_alive(self.settings.keepalive_s);
         let worker = match protocol {
             Protocol::Memcached => self.number,
-            Protocol::Resp => self.network.next_worker,
+            Protocol::Resp | Protocol::Batch => self.network.next_worker,
         };
-        if protocol == Protocol::Resp {
+        if protocol != Protocol::Memcached {
             self.network.next_worker = (worker + 1) % shared.mailboxes.len();
         }
         if worker == self.number {
@@ -69,28 +70,44 @@ impl Core {
         }
     }
 
-    /// Takes a client in.
-    pub(super) fn welcome(&mut self, mut stream: Stream, protocol: Protocol, address: String) {
+    /// Takes a new client in.
+    pub(super) fn welcome(&mut self, stream: Stream, protocol: Protocol, address: String) {
+        if self.take_in(stream, protocol, address).is_some() {
+            self.statistics.connections.add(1);
+        }
+    }
+
+    /// Takes a client in; returns its number, unless the system refuses it.
+    pub(super) fn take_in(
+        &mut self,
+        mut stream: Stream,
+        protocol: Protocol,
+        address: String,
+    ) -> Option<u64> {
         let id = self.shared.next_client();
         let token = Token(id as usize + CONNECTIONS);
         if stream.register(self.network.poll.registry(), token).is_err() {
             self.shared.clients.fetch_sub(1, Ordering::Relaxed);
-            return;
+            return None;
         }
-        self.statistics.connections.add(1);
         let mut connection = match (protocol, self.network.items) {
             (Protocol::Memcached, Some(limits)) => {
                 Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
+            }
+            (Protocol::Batch, _) => {
+                let client = self.introduce(id, &stream, address);
+                Connection::batch(stream, client)
             }
             _ => {
                 let client = self.introduce(id, &stream, address);
                 Connection::resp(stream, client)
             }
         };
-        if self.log.is_some() && protocol == Protocol::Resp {
+        if self.log.is_some() && protocol != Protocol::Memcached {
             connection.holding = Holding::on();
         }
         self.network.connections.insert(id, Box::new(connection));
+        Some(id)
     }
 
     /// A new client of Redis, which the others know from now on.
@@ -101,7 +118,7 @@ impl Core {
             address,
             local: stream.local_address(),
             descriptor: stream.descriptor(),
-            is_unix: matches!(stream, Stream::Unix(_)),
+            is_unix: stream.is_local(),
             connected_ms: self.now_ms,
         };
         let record = self.shared.registry.insert(origin);

@@ -28,11 +28,12 @@ impl Core {
         if is_first {
             (0..self.network.listeners.len()).for_each(|listener| self.accept(listener));
             let clients: Vec<u64> = self.network.connections.keys().copied().collect();
-            clients.into_iter().for_each(|client| {
-                self.answer_client(client, |connection| {
+            for client in clients {
+                if let Some(connection) = self.network.connections.get_mut(&client) {
                     connection.is_readable = true;
-                })
-            });
+                }
+                self.answer_client(client);
+            }
         }
         let mut events = Events::with_capacity(EVENTS);
         if self.network.poll.poll(&mut events, Some(Duration::ZERO)).is_err() {
@@ -46,19 +47,16 @@ impl Core {
                 Token(token) if token < CONNECTIONS => self.accept(token - LISTENERS),
                 Token(token) => {
                     let client = (token - CONNECTIONS) as u64;
-                    self.answer_client(client, |connection| {
-                        connection.is_readable |= event.is_readable();
-                        connection.is_readable |= connection.stream.has_records();
-                        connection.has_ended |= event.is_read_closed();
-                    });
+                    if self.network.note(client, event) {
+                        self.answer_client(client);
+                    }
                 }
             }
         }
     }
 
-    fn answer_client(&mut self, id: u64, note: impl FnOnce(&mut Connection)) {
+    fn answer_client(&mut self, id: u64) {
         let Some(mut connection) = self.network.connections.remove(&id) else { return };
-        note(&mut connection);
         self.answer(id, &mut connection);
         self.network.connections.insert(id, connection);
         self.network.missed.push(id);
@@ -66,7 +64,8 @@ impl Core {
 
     fn answer(&mut self, id: u64, connection: &mut Connection) {
         let is_idle = connection.is_ready() && !connection.is_input_left;
-        if !is_idle || !connection.is_readable || connection.client().is_none() {
+        let is_resp = matches!(connection.peer, Peer::Resp { .. });
+        if !is_idle || !connection.is_readable || !is_resp {
             return;
         }
         let mut buffer = [0; BUFFER_BYTES];

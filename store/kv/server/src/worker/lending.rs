@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::batch::Parcel as BatchParcel;
 use super::parcels::Parcel;
 use super::{Core, Worker};
 use crate::client::Client;
@@ -43,6 +44,9 @@ pub(super) struct Lending {
     /// Commands of other clients that wait for it.
     #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
     parcels: Vec<Box<Parcel>>,
+    /// Operations of packets of other workers that wait for it.
+    #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
+    batches: Vec<Box<BatchParcel>>,
     /// Things that the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
@@ -69,7 +73,14 @@ struct Loan {
 impl Lending {
     /// Number of loans, own and others', and of parcels that wait.
     pub(super) fn waiting(&self) -> usize {
-        self.loans.len() + self.borrowers.len() + self.parcels.len()
+        self.loans.len() + self.borrowers.len() + self.parcels.len() + self.batches.len()
+    }
+}
+
+impl Lending {
+    /// Operations wait until the own shard is back.
+    pub(super) fn wait_with_batch(&mut self, parcel: Box<BatchParcel>) {
+        self.batches.push(parcel);
     }
 }
 
@@ -177,6 +188,9 @@ impl Worker {
         }
         for parcel in std::mem::take(&mut self.lending.parcels) {
             self.execute_for(parcel);
+        }
+        for parcel in std::mem::take(&mut self.lending.batches) {
+            self.execute_batch_for(parcel);
         }
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {

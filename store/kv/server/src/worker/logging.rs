@@ -164,6 +164,7 @@ impl Core {
         }
         let backlog = connection.backlog_bytes();
         let is_open = connection.send();
+        self.network.heat(id, connection);
         self.statistics.sent_bytes.add((backlog - connection.backlog_bytes()) as u64);
         is_open
     }

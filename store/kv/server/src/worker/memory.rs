@@ -127,6 +127,27 @@ impl Core {
         }
     }
 
+    /// Makes room for operations on keys of the own shard that may need memory.
+    ///
+    /// # Errors
+    /// There is none, and nothing can be evicted.
+    pub(super) fn make_room_for_operations(&mut self) -> Result<(), Error> {
+        let is_short = match self.settings.eviction.policy {
+            Some(_) => !self.make_room_in(1 << self.number),
+            None => self.settings.refuses() && self.is_memory_short(),
+        };
+        if is_short { Err(Error::OUT_OF_MEMORY) } else { Ok(()) }
+    }
+
+    /// Evicts keys of the own shard for an operation that has found no memory, more in each round.
+    /// Returns false if nothing can be evicted.
+    #[cold]
+    pub(super) fn evict_for(&mut self, operation_bytes: usize, round: u32) -> bool {
+        let wanted = (operation_bytes + LEAST_BYTES) << round;
+        let occupied = self.store.shard(self.number).occupied_bytes();
+        self.evict_in(self.number, occupied.saturating_sub(wanted), None) != Room::Short
+    }
+
     /// Evicts keys of some shards, given as bits. Returns false if more should be evicted, and
     /// nothing can be.
     fn make_room_in(&mut self, shards: u64) -> bool {

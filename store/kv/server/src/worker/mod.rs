@@ -11,6 +11,7 @@
 //! everything else of the worker.
 
 mod accepting;
+mod batch;
 mod blocking;
 mod busy;
 mod counting;
@@ -24,6 +25,7 @@ mod memcached;
 mod memory;
 mod network;
 mod parcels;
+mod polling;
 mod recording;
 mod requests;
 mod rights;
@@ -39,6 +41,7 @@ use std::time::Duration;
 
 use freeport_kv_commands::{Effects, Shard, Store, Table};
 use freeport_kv_items::Items;
+use freeport_kv_protocol::batch::Operations;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
@@ -50,12 +53,14 @@ use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
+pub use batch::{Batches, Parcel as BatchParcel};
 use imaging::Imaging;
 pub use lending::Forgotten;
 use lending::Lending;
 use measuring::Stopwatch;
 use network::Network;
 pub use parcels::{Gathering, Parcel};
+use polling::Polled;
 
 /// Token of the mailbox.
 pub const WAKER: Token = Token(0);
@@ -81,6 +86,8 @@ pub struct Worker {
     items: Option<Items>,
     /// Bytes that are being read.
     buffer: Vec<u8>,
+    /// Operations of the packet that is being executed.
+    operations: Operations,
     next_expiry_ms: u64,
     /// When what changes slowly is looked at, in milliseconds since 1970.
     next_look_ms: u64,
@@ -154,6 +161,7 @@ impl Worker {
             accepts_later: false,
             next_handshakes_ms: 0,
             missed: vec![],
+            polled: Polled::new(),
         };
         let core = Core {
             number,
@@ -184,6 +192,7 @@ impl Worker {
             imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
+            operations: Operations::default(),
             next_expiry_ms: 0,
             next_look_ms: 0,
             paused: vec![],
@@ -219,14 +228,14 @@ impl Worker {
                     Token(token) if token < CONNECTIONS => self.core.accept(token - LISTENERS),
                     Token(token) => {
                         let client = (token - CONNECTIONS) as u64;
-                        if let Some(connection) = self.core.network.connections.get_mut(&client) {
-                            connection.is_readable |= event.is_readable();
-                            connection.is_readable |= connection.stream.has_records();
-                            connection.has_ended |= event.is_read_closed();
+                        if self.core.network.note(client, event) {
                             self.serve(client);
                         }
                     }
                 }
+            }
+            if self.core.network.polled.is_hot() {
+                self.poll_hot();
             }
             self.read_mail();
             self.deliver_own();
@@ -244,6 +253,9 @@ impl Worker {
     }
 
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+        if self.core.network.polled.is_hot() {
+            return self.core.ask_for_events(events);
+        }
         let mailbox = &self.core.shared.mailboxes[self.core.number];
         let mut timeout = self.next_time();
         mailbox.fall_asleep();
@@ -288,6 +300,9 @@ impl Worker {
             Message::Deliver { delivery } => self.receive_delivery(&delivery),
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
+            Message::Moved { stream, address, input } => self.take_over(stream, address, input),
+            Message::ExecuteBatch { parcel } => self.execute_batch_for(parcel),
+            Message::ExecutedBatch { number, parcel } => self.batch_done(number, parcel),
             Message::Disconnect { client } => self.disconnect(client),
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),

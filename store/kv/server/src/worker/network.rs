@@ -6,9 +6,11 @@ use std::collections::HashMap;
 
 use freeport_kv_protocol::memcached::Limits;
 use mio::Poll;
+use mio::event::Event;
 
+use super::polling::Polled;
 use crate::connection::Connection;
-use crate::listener::Listener;
+use crate::listener::{Listener, Stream};
 
 /// Sockets of a worker.
 pub struct Network {
@@ -28,4 +30,20 @@ pub struct Network {
     pub next_handshakes_ms: u64,
     /// Connections with events that a running script has taken: they get a turn after it.
     pub missed: Vec<u64>,
+    /// Connections over shared memory that are looked at in every turn.
+    pub polled: Polled,
+}
+
+impl Network {
+    /// Notes an event of a connection. Returns false if the connection has gone.
+    pub fn note(&mut self, client: u64, event: &Event) -> bool {
+        let Some(connection) = self.connections.get_mut(&client) else { return false };
+        connection.is_readable |= event.is_readable();
+        connection.is_readable |= connection.stream.has_records();
+        match &mut connection.stream {
+            Stream::Fabric(stream) => stream.rang(self.poll.registry(), event.token()),
+            _ => connection.has_ended |= event.is_read_closed(),
+        }
+        true
+    }
 }

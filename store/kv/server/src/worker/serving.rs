@@ -14,10 +14,12 @@ impl Worker {
     /// Gives a connection its turn.
     pub(super) fn serve(&mut self, client: u64) {
         let Some(mut connection) = self.core.network.connections.remove(&client) else { return };
-        if self.turn(client, &mut connection) {
-            self.core.network.connections.insert(client, connection);
-        } else {
+        if !self.turn(client, &mut connection) {
             self.farewell(*connection);
+        } else if let Some(worker) = connection.moves_to() {
+            self.hand_over(*connection, worker);
+        } else {
+            self.core.network.connections.insert(client, connection);
         }
     }
 
@@ -103,6 +105,10 @@ impl Worker {
                 client.record.active_ms.store(self.core.now_ms, Ordering::Relaxed);
                 self.limit_requests(reader, client);
                 self.execute_requests((reader, client), received, output)
+            }
+            Peer::Batch { state, client } => {
+                client.record.active_ms.store(self.core.now_ms, Ordering::Relaxed);
+                self.execute_packets((state, client), received, output)
             }
             Peer::Memcached { connection, is_closing } => {
                 self.execute_memcached((connection, is_closing), received, output)

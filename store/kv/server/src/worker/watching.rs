@@ -85,7 +85,7 @@ impl Core {
     }
 
     /// Shows a command to those that monitor.
-    fn show(&self, client: &Client, arguments: &[&[u8]]) {
+    pub(super) fn show(&self, client: &Client, arguments: &[&[u8]]) {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.unwrap_or_default();
         let address = match client.record.origin.is_unix {

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the crate as its users see it.
+
+mod batches;
+mod failures;
+mod lossy;
+mod model;
+mod server;
