@@ -108,7 +108,8 @@ pub struct Arguments {
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// Also write kv.csv, kv-rates.svg, kv-accesses.svg and kv-servers.svg to this folder
+    /// Also write kv.csv, kv-rates.svg, kv-accesses.svg, kv-servers.svg and kv-batches.svg to this
+    /// folder
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
@@ -155,15 +156,20 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         let rates = plot::rates(&engine, &machine);
         let counts = plot::accesses(accesses.rows(), &machine);
         let of_servers = plot::servers(&servers.results, &machine);
-        for (name, drawing) in
-            [("kv-rates.svg", rates), ("kv-accesses.svg", counts), ("kv-servers.svg", of_servers)]
-        {
+        let of_batches = plot::batches(&servers.results, &machine);
+        for (name, drawing) in [
+            ("kv-rates.svg", rates),
+            ("kv-accesses.svg", counts),
+            ("kv-servers.svg", of_servers),
+            ("kv-batches.svg", of_batches),
+        ] {
             if let Some(drawing) = drawing {
                 folder::save(out, name, drawing)?;
             }
         }
     }
-    let mut notes = aims::aims(&engine);
+    let mut notes = aims::of_engine(&engine);
+    notes.extend(aims::of_fabric(&servers.results));
     notes.extend(servers.notes.iter().cloned());
     notes.extend(machine::disturbances(load));
     let tables = engine.iter().map(MetricResult::text).chain(accesses.text());

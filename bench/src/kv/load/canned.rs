@@ -3,7 +3,7 @@
 
 use super::contents::{Contents, Form};
 use super::wire::{Kind, Wire};
-use freeport_kv_protocol::batch::{Header, Opcode, Operations, ReplyWriter};
+use freeport_kv_protocol::batch::{Header, Opcode, Operations, ReplyLimits, ReplyWriter};
 
 /// The replies to requests for some contents.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,14 +100,14 @@ impl Answers {
             Canned::Single(single) => return single.reply(requests, &mut self.replies),
             Canned::Packets(value) => value,
         };
-        let (mut at, mut count) = (0, 0);
+        let (mut at, mut count, limits) = (0, 0, ReplyLimits::default());
         while let Some(header) = Header::parse_request(&requests[at..], u32::MAX).ok()? {
             let Some(payload) = requests.get(at + header.bytes()..at + header.packet_bytes())
             else {
                 break;
             };
             self.operations.decode(payload, header.count).ok()?;
-            let mut writer = ReplyWriter::begin(&mut self.replies, header.batch, 0);
+            let mut writer = ReplyWriter::begin(&mut self.replies, header.batch, 0, limits);
             for operation in self.operations.iter(payload) {
                 match operation.opcode {
                     Opcode::Put => writer.done(&mut self.replies),

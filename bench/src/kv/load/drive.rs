@@ -9,6 +9,7 @@ use super::tally::{Cursor, Tally};
 use super::{Plan, Progress, Span};
 use crate::sockets::peer::epoll::Epoll;
 use anyhow::{Result, ensure};
+use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
 /// Time limit for a reply.
@@ -20,6 +21,9 @@ const LOST_AFTER: Duration = Duration::from_millis(500);
 /// Polls in vain before connections are waited for: waiting takes system calls, on
 /// both sides.
 const POLLS: u32 = 4_000;
+
+/// Polls in vain before others may use the core between two of them: the server may have no other.
+const POLLS_ALONE: u32 = 1_000;
 
 /// A load under way.
 pub struct Drive<'a> {
@@ -98,6 +102,9 @@ impl<'a> Drive<'a> {
     /// Serves the connections that may have received something.
     fn turn(&mut self) -> Result<()> {
         let waits = !self.is_polled || (self.idle >= POLLS && self.arm()?);
+        if self.is_polled && self.idle >= POLLS_ALONE {
+            yield_now();
+        }
         if waits {
             let ready = self.epoll.wait(TICK.as_millis() as i32)?;
             if ready.is_empty() {

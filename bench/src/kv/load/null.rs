@@ -137,6 +137,8 @@ const END: usize = usize::MAX - 1;
 const BUFFER_BYTES: usize = 64 << 10;
 /// Polls of all rings in vain before they are waited for.
 const POLLS: u32 = 4_000;
+/// Polls in vain before others may use the core between two of them.
+const POLLS_ALONE: u32 = 1_000;
 
 fn serve(canned: Canned, listener: &Listener, end: &UnixStream) -> Result<u64> {
     let epoll = Epoll::new()?;
@@ -152,6 +154,9 @@ fn serve(canned: Canned, listener: &Listener, end: &UnixStream) -> Result<u64> {
             served =
                 (0..clients.len()).map(|number| answer(&mut clients, number, &mut answers)).sum();
             idle = if served > 0 { 0 } else { idle + 1 };
+            if idle >= POLLS_ALONE {
+                yield_now();
+            }
         }
         count += served;
         if is_polled && (idle < POLLS || !arm(&mut clients)) && !clients.is_empty() {

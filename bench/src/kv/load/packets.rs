@@ -10,8 +10,8 @@ use freeport_kv_protocol::batch::{
     HEADER_BYTES, Header, Opcode, Operation, PacketLimits, PacketWriter, ReplyReader, Status,
 };
 
-/// Number of the first packet. A server of another protocol takes it for the end of a line, and
-/// replies with an error at once instead of waiting for more.
+/// Number of the first packet. memcached takes it for the end of a line, and replies with an error
+/// at once instead of waiting for more.
 const FIRST_NUMBER: u32 = u32::from_le_bytes(*b"\r\n\r\n");
 /// Bytes of a reply beside its value: status and length.
 const REPLY_BYTES: usize = 5;
@@ -139,6 +139,8 @@ pub fn replies(
 /// Bytes of a reply that an error shows.
 const SHOWN: usize = 200;
 
+/// The first line of a text.
 fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).trim_end().into()
+    let line = bytes.split(|byte| b"\r\n".contains(byte)).next().unwrap_or_default();
+    String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into()
 }

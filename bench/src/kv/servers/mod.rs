@@ -25,7 +25,8 @@ use anyhow::{Context, Result};
 use cases::Peer;
 use client::Load;
 use groups::{Group, groups};
-use server::{Kind, Over, Server, Starting};
+pub use server::Kind;
+use server::{Over, Server, Starting};
 use std::iter;
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,6 +41,13 @@ pub const OF_SERVERS: [Metric; 4] = [
 ];
 const MEMORY: [Metric; 1] = [cost("bytes_per_pair", "B", "memory per pair")];
 const LIMIT: &str = "limit: null server";
+
+/// Returns whether a result is one of the batched protocol.
+pub fn is_batched(case: &str) -> bool {
+    let of_case =
+        |it: &&cases::Case| case.strip_prefix(it.title).is_some_and(|rest| rest.starts_with('-'));
+    cases::CASES.iter().find(of_case).is_some_and(|it| matches!(it.form, Form::Packets { .. }))
+}
 
 /// Results of all servers.
 #[derive(Default)]
