@@ -39,6 +39,9 @@ pub struct Arguments {
     /// TCP port for clients of the batched protocol; 0: the system chooses one [default: none]
     #[arg(long, value_name = "PORT")]
     batch_port: Option<u16>,
+    /// UDP port for datagrams of the batched protocol; 0: the system chooses one [default: none]
+    #[arg(long, value_name = "PORT")]
+    batch_udp_port: Option<u16>,
     /// Unix socket where processes of this machine meet the server, to exchange packets of the
     /// batched protocol through shared memory [default: none]
     #[arg(long, value_name = "PATH")]
@@ -82,6 +85,7 @@ impl Arguments {
         let tcp = |port: u16| {
             self.bind.iter().map(move |address| Bind::Tcp(SocketAddr::new(*address, port)))
         };
+        let udp = |port: u16| self.bind.iter().map(move |address| SocketAddr::new(*address, port));
         let unix = |path: &Option<PathBuf>| path.clone().map(Bind::Unix);
         Options {
             resp: self.plain_port().into_iter().flat_map(tcp).chain(unix(&self.socket)).collect(),
@@ -97,6 +101,7 @@ impl Arguments {
                 .flat_map(tcp)
                 .chain(self.batch_fabric.clone().map(Bind::Fabric))
                 .collect(),
+            batch_udp: self.batch_udp_port.into_iter().flat_map(udp).collect(),
             workers: self.workers,
             memory_bytes: self.memory,
             eviction: self.eviction,
@@ -152,6 +157,7 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         ("resp_tls", "RESP with TLS", next(arguments.tls.port())),
         ("memcached_tls", "memcached with TLS", next(arguments.tls.memcached_port())),
     ];
+    let udp: Vec<_> = server.udp_addresses().iter().map(SocketAddr::to_string).collect();
     let stored = arguments.storage.folder().zip(server.recovery());
     let mut output = std::io::stdout();
     if arguments.json {
@@ -165,6 +171,9 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
                 line[key] = addresses.into();
             }
         }
+        if !udp.is_empty() {
+            line["batch_udp"] = udp.into();
+        }
         if let Some(path) = &arguments.batch_fabric {
             line["batch_fabric"] = json!(path);
         }
@@ -177,6 +186,9 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         write!(output, "ready: ")?;
         for (_, name, addresses) in listeners.iter().filter(|(.., it)| !it.is_empty()) {
             write!(output, "{name} at {}; ", addresses.join(", "))?;
+        }
+        if !udp.is_empty() {
+            write!(output, "batched protocol over UDP at {}; ", udp.join(", "))?;
         }
         if let Some(path) = &arguments.batch_fabric {
             write!(output, "batched protocol in shared memory at {}; ", path.display())?;

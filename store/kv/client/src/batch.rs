@@ -7,8 +7,9 @@ use freeport_kv_protocol::batch::{HEADER_BYTES_MAX, Opcode, Operation};
 /// Most bytes of an operation beside its key and value.
 const OVERHEAD_BYTES: usize = 11;
 
-/// Operations to be sent together. Replies have their order, and operations on keys of one worker
-/// of the server take effect in it. Operations on one key always do.
+/// Operations to be sent together. Replies have their order. Operations on one key take effect in
+/// it, except over UDP, where only those of one packet do. Operations on keys of different workers
+/// of the server are under way at the same time.
 ///
 /// A batch of any size may be run: the client divides it into packets. [`clear`](Self::clear) keeps
 /// its memory for the next operations.

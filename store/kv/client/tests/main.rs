@@ -2,7 +2,9 @@
 //! Tests of the crate as its users see it.
 
 mod batches;
+mod datagrams;
 mod failures;
 mod lossy;
 mod model;
+mod real;
 mod server;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of commands, most of them beside an installed redis-server 7.0.
 
+mod batch;
 mod bits;
 mod collections;
 mod eviction;

@@ -111,7 +111,7 @@ fn other_values_and_words_are_refused() {
 fn functions_of_a_user_are_found() {
     let mut local = Local::with_shards(3);
     let mut builder = Registry::builder();
-    let twice = |value: u64, delta: u64| 2 * value + delta;
+    let twice = |value: u64, operands: &[u64]| 2 * value + operands[0];
     let user = User::new(Kind::Update, "twice_and_add", [Element::U64], Arc::new(twice));
     builder.register(128, user).expect("id and name are free");
     local.store.set_functions(builder.freeze());

@@ -2,7 +2,10 @@
 //! Reasons why a request or a registration is refused.
 
 use crate::element::Element;
+use crate::operands::Operands;
 use crate::registry::Kind;
+use crate::user::User;
+use crate::user_function::Trap;
 use std::error;
 use std::fmt;
 
@@ -52,12 +55,19 @@ pub enum Error {
     OperandLength {
         /// Name of the function.
         name: String,
-        /// Names of the parts of one operand.
-        parts: &'static [&'static str],
+        /// Names of the parts of one operand, with commas between them.
+        parts: String,
         /// Length in bytes that fits the value, the element and the function.
         expected: usize,
         /// Length in bytes of the request.
         length: usize,
+    },
+    /// A user function was ended without a result.
+    Trapped {
+        /// Name of the function.
+        name: String,
+        /// Why it was ended.
+        trap: Trap,
     },
 }
 
@@ -85,16 +95,13 @@ impl fmt::Display for Error {
             }
             Self::OperandLength { name, parts, expected, length } => {
                 write!(out, "the operand of `{name}` ")?;
-                match parts {
-                    [] => {}
-                    [part] => write!(out, "({part}) ")?,
-                    [first, rest @ ..] => {
-                        write!(out, "({first}")?;
-                        rest.iter().try_for_each(|part| write!(out, ", {part}"))?;
-                        out.write_str(") ")?;
-                    }
+                if !parts.is_empty() {
+                    write!(out, "({parts}) ")?;
                 }
                 write!(out, "has {length} bytes; {expected} are needed")
+            }
+            Self::Trapped { name, trap } => {
+                write!(out, "function `{name}` was ended: {trap}; nothing was changed")
             }
         }
     }
@@ -105,15 +112,19 @@ impl error::Error for Error {}
 /// Checks the length in bytes of the operand of function `name`, which consists of `parts`.
 pub(crate) fn check_operand(
     name: &str,
-    parts: &'static [&'static str],
+    parts: Operands<'_>,
     expected: usize,
     operand: &[u8],
 ) -> Result<(), Error> {
     if operand.len() == expected {
         return Ok(());
     }
-    Err(Error::OperandLength { name: name.into(), parts, expected, length: operand.len() })
+    let (name, parts, length) = (name.into(), parts.to_string(), operand.len());
+    Err(Error::OperandLength { name, parts, expected, length })
 }
+
+/// Names that are allowed.
+const LETTERS: &str = "use 1 to 64 letters from a to z, digits and _, with a letter first";
 
 /// A user function that cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +159,22 @@ pub enum RefusedFunction {
         /// Name of the function.
         name: String,
     },
+    /// An update or a filter has at most [`User::MAX_OPERANDS`] operands, a reduction has one.
+    OperandCount {
+        /// Name of the function.
+        name: String,
+        /// Kind of the function.
+        kind: Kind,
+        /// Number of its operands.
+        count: usize,
+    },
+    /// The name of an operand has the letters of the name of a function, and occurs once.
+    OperandName {
+        /// Name of the function.
+        name: String,
+        /// Refused name of the operand.
+        operand: String,
+    },
 }
 
 impl fmt::Display for RefusedFunction {
@@ -162,14 +189,24 @@ impl fmt::Display for RefusedFunction {
             Self::DuplicateName { name, id } => {
                 write!(out, "`{name}` is the name of function {id}; choose another name")
             }
-            Self::Name { name } => write!(
-                out,
-                "`{}` is no name; use 1 to 64 letters from a to z, digits and _, with a letter \
-                 first",
-                name.escape_debug()
-            ),
+            Self::Name { name } => write!(out, "`{}` is no name; {LETTERS}", name.escape_debug()),
             Self::NoElement { name } => {
                 write!(out, "`{name}` is for no element; name at least one type")
+            }
+            Self::OperandCount { name, kind, count } => {
+                write!(out, "`{name}` has {count} operands; functions of kind {kind} have ")?;
+                match kind {
+                    Kind::Reduce => out.write_str("1, sigma"),
+                    Kind::Update | Kind::Filter => write!(out, "0 to {}", User::MAX_OPERANDS),
+                }
+            }
+            Self::OperandName { name, operand } => {
+                let operand = operand.escape_debug();
+                write!(
+                    out,
+                    "`{operand}` is no name of an operand of `{name}`, or is there twice; "
+                )?;
+                out.write_str(LETTERS)
             }
         }
     }

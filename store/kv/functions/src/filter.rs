@@ -5,6 +5,7 @@ use crate::element::{Element, for_element};
 use crate::error::{Error, check_operand};
 use crate::loops::{Test, load_operands};
 use crate::number::Number;
+use crate::operands::Operands;
 use crate::widest::{compact_widest, run_widest};
 
 /// A built-in filter. The discriminant is its id.
@@ -98,7 +99,8 @@ impl Filter {
     ) -> Result<(), Error> {
         element.count(values.len())?;
         let expected = self.operands().len() * element.width();
-        check_operand(self.name(), self.operands(), expected, operand)?;
+        let parts = Operands::built_in(self.operands());
+        check_operand(self.name(), parts, expected, operand)?;
         for_element!(element, T => self.select::<T>(Selection { values, operand, kept }));
         Ok(())
     }

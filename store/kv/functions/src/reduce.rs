@@ -5,6 +5,7 @@ use crate::element::{Element, for_element};
 use crate::error::{Error, check_operand};
 use crate::loops::{Fold, LANES};
 use crate::number::Number;
+use crate::operands::Operands;
 use crate::scalar::Scalar;
 use crate::widest::run_widest;
 use std::marker::PhantomData;
@@ -124,7 +125,7 @@ impl Reduce {
     /// [`Error::ValueLength`], or [`Error::OperandLength`] if `sigma` has not 8 bytes.
     pub fn fold(self, element: Element, values: &[u8], sigma: &[u8]) -> Result<Scalar, Error> {
         element.count(values.len())?;
-        check_operand(self.name(), &["sigma"], size_of::<u64>(), sigma)?;
+        check_operand(self.name(), Operands::built_in(&["sigma"]), size_of::<u64>(), sigma)?;
         let sigma = u64::load(sigma);
         let bits = match values {
             [] => sigma,

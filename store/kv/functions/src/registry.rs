@@ -7,6 +7,7 @@
 use crate::element::Element;
 use crate::error::{Error, RefusedFunction};
 use crate::filter::Filter;
+use crate::operands::Operands;
 use crate::reduce::Reduce;
 use crate::scalar::Scalar;
 use crate::update::{Deltas, Update};
@@ -80,6 +81,7 @@ pub enum Kind {
 pub struct Registry {
     /// One for each id.
     entries: Vec<Option<Entry>>,
+    user_functions: usize,
 }
 
 /// How to call a function.
@@ -93,7 +95,9 @@ pub struct Signature<'a> {
     pub name: &'a str,
     /// Names of the parts of the delta or operand, of which each is an element; for a reduction,
     /// the one of sigma, which has 8 bytes.
-    pub operands: &'static [&'static str],
+    pub operands: Operands<'a>,
+    /// Types of elements it is for.
+    pub elements: &'a [Element],
 }
 
 /// Collects the functions of a registry.
@@ -132,7 +136,7 @@ impl Registry {
         for (id, entry) in updates.into_iter().chain(reductions).chain(filters) {
             entries[usize::from(id)] = Some(entry);
         }
-        Self { entries }
+        Self { entries, user_functions: 0 }
     }
 
     /// Returns a builder with the built-in functions.
@@ -201,6 +205,12 @@ impl Registry {
         entries.filter_map(|(id, entry)| Some(entry.as_ref()?.signature(id)))
     }
 
+    /// Number of user functions.
+    #[inline]
+    pub fn user_functions(&self) -> usize {
+        self.user_functions
+    }
+
     #[inline]
     fn entry(&self, id: u8) -> Result<&Entry, Error> {
         self.entries[usize::from(id)].as_ref().ok_or(Error::UnknownFunction { id })
@@ -211,8 +221,8 @@ impl RegistryBuilder {
     /// Registers a user function.
     ///
     /// # Errors
-    /// The id or the name is taken, the id is reserved, the name has letters that commands do not
-    /// allow, or the function is for no element.
+    /// The id or the name is taken, the id is reserved, the name or one of an operand has letters
+    /// that commands do not allow, there are too many operands, or the function is for no element.
     pub fn register(&mut self, id: u8, user: User) -> Result<(), RefusedFunction> {
         let name = user.name().to_owned();
         if id < Registry::FIRST_USER_ID {
@@ -230,7 +240,9 @@ impl RegistryBuilder {
         if user.elements().is_empty() {
             return Err(RefusedFunction::NoElement { name });
         }
+        check_operands(&user)?;
         self.registry.entries[usize::from(id)] = Some(Entry::User(user));
+        self.registry.user_functions += 1;
         Ok(())
     }
 
@@ -238,6 +250,26 @@ impl RegistryBuilder {
     pub fn freeze(self) -> Registry {
         self.registry
     }
+}
+
+/// Checks the number of operands of a user function, and their names.
+fn check_operands(user: &User) -> Result<(), RefusedFunction> {
+    let (name, kind, operands) = (user.name(), user.kind(), user.operands());
+    let count = operands.len();
+    let is_allowed = match kind {
+        Kind::Update | Kind::Filter => count <= User::MAX_OPERANDS,
+        Kind::Reduce => count == 1,
+    };
+    if !is_allowed {
+        return Err(RefusedFunction::OperandCount { name: name.into(), kind, count });
+    }
+    for (at, operand) in operands.iter().enumerate() {
+        if !is_name(operand) || operands.iter().take(at).any(|other| other == operand) {
+            let operand = operand.into();
+            return Err(RefusedFunction::OperandName { name: name.into(), operand });
+        }
+    }
+    Ok(())
 }
 
 /// Whether commands can name a function so.
@@ -268,17 +300,25 @@ impl Entry {
         }
     }
 
-    fn operands(&self) -> &'static [&'static str] {
+    fn operands(&self) -> Operands<'_> {
         match self {
-            Self::Update(update) => update.operands(),
-            Self::Reduce(_) => &["sigma"],
-            Self::Filter(filter) => filter.operands(),
+            Self::Update(update) => Operands::built_in(update.operands()),
+            Self::Reduce(_) => Operands::built_in(&["sigma"]),
+            Self::Filter(filter) => Operands::built_in(filter.operands()),
             Self::User(user) => user.operands(),
         }
     }
 
+    fn elements(&self) -> &[Element] {
+        match self {
+            Self::User(user) => user.elements(),
+            _ => &Element::ALL,
+        }
+    }
+
     fn signature(&self, id: u8) -> Signature<'_> {
-        Signature { id, kind: self.kind(), name: self.name(), operands: self.operands() }
+        let (kind, name) = (self.kind(), self.name());
+        Signature { id, kind, name, operands: self.operands(), elements: self.elements() }
     }
 
     #[cold]

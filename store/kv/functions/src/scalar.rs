@@ -42,12 +42,11 @@ impl Scalar {
     ///
     /// # Errors
     /// The text is no number, or out of range. The error names `argument`.
-    pub fn parse(
-        element: Element,
-        argument: &'static str,
-        text: &[u8],
-    ) -> Result<Self, ScalarError> {
-        let error = |reason| ScalarError { argument, text: excerpt(text), element, reason };
+    pub fn parse(element: Element, argument: &str, text: &[u8]) -> Result<Self, ScalarError> {
+        let error = |reason| {
+            let argument = argument.to_owned();
+            ScalarError { argument, text: excerpt(text), element, reason }
+        };
         let text = std::str::from_utf8(text).map_err(|_| error(Reason::Syntax))?;
         let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
         let bits = match hexadecimal {
@@ -89,7 +88,7 @@ impl fmt::Display for Scalar {
 /// The text of an argument that is no element of the wanted type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalarError {
-    argument: &'static str,
+    argument: String,
     text: String,
     element: Element,
     reason: Reason,

@@ -7,6 +7,7 @@ use crate::element::{Element, for_element};
 use crate::error::{Error, check_operand};
 use crate::loops::{UpdateEach, UpdateSame, load_operands};
 use crate::number::Number;
+use crate::operands::Operands;
 use crate::scalar::Scalar;
 use crate::widest::run_widest;
 use std::marker::PhantomData;
@@ -266,7 +267,7 @@ impl Update {
     fn check(self, element: Element, deltas: &[u8], count: usize) -> Result<(), Error> {
         // The product overflows for the longest possible values; no operand is as long as that.
         let expected = count.saturating_mul(self.operands().len() * element.width());
-        check_operand(self.name(), self.operands(), expected, deltas)
+        check_operand(self.name(), Operands::built_in(self.operands()), expected, deltas)
     }
 
     /// Returns why a scalar cannot be updated: one of the lengths is wrong.

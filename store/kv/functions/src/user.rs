@@ -1,77 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Functions of users: compiled from `uint64_t f(uint64_t v, uint64_t delta)`, registered under an
 //! id before the store starts (KV-Direct, operations).
-//!
-//! The function sees every element as 64 bits: a signed integer with its sign extended, an unsigned
-//! integer with zeros, a float as its pattern in the low bits. The low bits of its result are the
-//! new element. As a reduction it gets sigma instead of the delta, 8 bytes as they are, and returns
-//! the new sigma; as a filter it gets an operand, and keeps the element unless it returns 0.
 
-use crate::element::{Element, for_element};
+use crate::element::Element;
 use crate::error::{Error, check_operand};
 use crate::number::Number;
+use crate::operands::Operands;
 use crate::registry::Kind;
 use crate::scalar::Scalar;
 use crate::update::Deltas;
+use crate::user_function::{Trap, UserFunction};
 use std::fmt;
 use std::sync::Arc;
 
-/// A function of a user. It must be pure and total: the same result for the same arguments, without
-/// panics. Closures implement it.
-///
-/// A compiled function may replace the calls for many elements by a loop of its own, which must
-/// return the same.
-pub trait UserFunction: Send + Sync {
-    /// Returns the new element, the new sigma, or whether to keep the element.
-    fn call(&self, value: u64, operand: u64) -> u64;
-
-    /// Replaces each value by the result for it and the operand with the same index. Both slices
-    /// have the same length.
-    fn call_each(&self, values: &mut [u64], operands: &[u64]) {
-        for (value, operand) in values.iter_mut().zip(operands) {
-            *value = self.call(*value, *operand);
-        }
-    }
-
-    /// Folds the values in their order.
-    fn fold(&self, values: &[u64], sigma: u64) -> u64 {
-        values.iter().fold(sigma, |sigma, value| self.call(*value, sigma))
-    }
-}
-
-impl<F: Fn(u64, u64) -> u64 + Send + Sync> UserFunction for F {
-    fn call(&self, value: u64, operand: u64) -> u64 {
-        self(value, operand)
-    }
-}
-
-/// A registered user function.
+/// A user function to register.
 #[derive(Clone)]
 pub struct User {
     kind: Kind,
     name: String,
     elements: Vec<Element>,
+    operands: Vec<String>,
     function: Arc<dyn UserFunction>,
 }
 
-/// Names of the parts of the operand: one element for an update and a filter.
-const DELTA: &[&str] = &["delta"];
-const SIGMA: &[&str] = &["sigma"];
-const OPERAND: &[&str] = &["operand"];
-
-/// Number of elements that are extended to 64 bits at once: half a page, in the first cache.
-const BLOCK: usize = 256;
+/// Number of bytes of a value that a filter tests at once, within the first cache. It is a multiple
+/// of every width.
+const BLOCK_BYTES: usize = 8 << 10;
 
 impl User {
+    /// Maximum number of operands.
+    pub const MAX_OPERANDS: usize = 16;
+
     /// Returns a function to register: its kind, its name in commands, the types of elements it is
-    /// for, and the code.
+    /// for, and the code. It has one operand: `delta` of an update, `sigma` of a reduction,
+    /// `operand` of a filter.
     pub fn new(
         kind: Kind,
         name: impl Into<String>,
         elements: impl Into<Vec<Element>>,
         function: Arc<dyn UserFunction>,
     ) -> Self {
-        Self { kind, name: name.into(), elements: elements.into(), function }
+        let operand = match kind {
+            Kind::Update => "delta",
+            Kind::Reduce => "sigma",
+            Kind::Filter => "operand",
+        };
+        let operands = vec![operand.to_owned()];
+        Self { kind, name: name.into(), elements: elements.into(), operands, function }
+    }
+
+    /// Names the operands of an update or a filter, each of which is an element: none to
+    /// [`Self::MAX_OPERANDS`]. A reduction has `sigma` and no other.
+    #[must_use]
+    pub fn with_operands(self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { operands: names.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// Kind of the function.
@@ -90,12 +72,8 @@ impl User {
     }
 
     /// Names of the parts of the operand.
-    pub(crate) fn operands(&self) -> &'static [&'static str] {
-        match self.kind {
-            Kind::Update => DELTA,
-            Kind::Reduce => SIGMA,
-            Kind::Filter => OPERAND,
-        }
+    pub fn operands(&self) -> Operands<'_> {
+        Operands::user(&self.operands)
     }
 
     /// As [`Update::scalar`](crate::Update::scalar).
@@ -107,10 +85,12 @@ impl User {
     ) -> Result<Scalar, Error> {
         self.supports(element)?;
         let original = Scalar::load(element, value)?;
-        check_operand(&self.name, DELTA, element.width(), delta)?;
-        let delta = Scalar::load(element, delta)?;
-        let result = self.function.call(original.bits(), delta.bits());
-        value.copy_from_slice(&result.to_le_bytes()[..element.width()]);
+        self.check(element, delta, 1)?;
+        let done = self.function.update_same(element, value, delta);
+        done.map_err(|trap| {
+            value.copy_from_slice(&original.bits().to_le_bytes()[..element.width()]);
+            self.trapped(trap)
+        })?;
         Ok(original)
     }
 
@@ -123,28 +103,30 @@ impl User {
         original: Option<&mut Vec<u8>>,
     ) -> Result<(), Error> {
         self.supports(element)?;
-        element.count(values.len())?;
+        let count = element.count(values.len())?;
         match deltas {
-            Deltas::Same(delta) => check_operand(&self.name, DELTA, element.width(), delta)?,
-            Deltas::Each(deltas) => check_operand(&self.name, DELTA, values.len(), deltas)?,
+            Deltas::Same(delta) => self.check(element, delta, 1)?,
+            Deltas::Each(deltas) => self.check(element, deltas, count)?,
         }
-        if let Some(original) = original {
-            original.extend_from_slice(values);
+        let mut unreturned = vec![];
+        let is_copied = original.is_some() || self.function.can_trap();
+        let copies = original.unwrap_or(&mut unreturned);
+        let start = copies.len();
+        if is_copied {
+            copies.extend_from_slice(values);
         }
-        let (mut block, mut operands) = ([0; BLOCK], [0; BLOCK]);
-        if let Deltas::Same(delta) = deltas {
-            operands.fill(Scalar::load(element, delta)?.bits());
-        }
-        let bytes = BLOCK * element.width();
-        for (at, part) in values.chunks_mut(bytes).enumerate() {
-            let count = extend(element, part, &mut block);
-            if let Deltas::Each(deltas) = deltas {
-                extend(element, &deltas[at * bytes..][..part.len()], &mut operands);
+        let done = match deltas {
+            Deltas::Same(delta) => self.function.update_same(element, values, delta),
+            Deltas::Each(deltas) => self.function.update_each(element, values, deltas),
+        };
+        done.map_err(|trap| {
+            // A function that traps although it says that it cannot leaves a part of its results.
+            if is_copied {
+                values.copy_from_slice(&copies[start..]);
+                copies.truncate(start);
             }
-            self.function.call_each(&mut block[..count], &operands[..count]);
-            narrow(element, &block[..count], part);
-        }
-        Ok(())
+            self.trapped(trap)
+        })
     }
 
     /// As [`Reduce::fold`](crate::Reduce::fold), but in the order of the elements: the function
@@ -157,13 +139,9 @@ impl User {
     ) -> Result<Scalar, Error> {
         self.supports(element)?;
         element.count(values.len())?;
-        check_operand(&self.name, SIGMA, size_of::<u64>(), sigma)?;
-        let mut block = [0; BLOCK];
-        let mut sigma = u64::load(sigma);
-        for part in values.chunks(BLOCK * element.width()) {
-            let count = extend(element, part, &mut block);
-            sigma = self.function.fold(&block[..count], sigma);
-        }
+        check_operand(&self.name, self.operands(), size_of::<u64>(), sigma)?;
+        let done = self.function.fold(element, values, u64::load(sigma));
+        let sigma = done.map_err(|trap| self.trapped(trap))?;
         Ok(Scalar::from_bits(element.widest(), sigma))
     }
 
@@ -177,15 +155,17 @@ impl User {
     ) -> Result<(), Error> {
         self.supports(element)?;
         element.count(values.len())?;
-        check_operand(&self.name, OPERAND, element.width(), operand)?;
-        let operands = [Scalar::load(element, operand)?.bits(); BLOCK];
-        let mut block = [0; BLOCK];
-        for part in values.chunks(BLOCK * element.width()) {
-            let count = extend(element, part, &mut block);
-            self.function.call_each(&mut block[..count], &operands[..count]);
-            for (bytes, keeps) in part.chunks_exact(element.width()).zip(&block) {
-                if *keeps != 0 {
-                    kept.extend_from_slice(bytes);
+        self.check(element, operand, 1)?;
+        let start = kept.len();
+        for block in values.chunks(BLOCK_BYTES) {
+            // Room for one block, so that memory grows with the elements that are kept.
+            let end = kept.len();
+            kept.resize(end + block.len(), 0);
+            match self.function.keep(element, block, operand, &mut kept[end..]) {
+                Ok(length) => kept.truncate(end + length),
+                Err(trap) => {
+                    kept.truncate(start);
+                    return Err(self.trapped(trap));
                 }
             }
         }
@@ -198,31 +178,25 @@ impl User {
         }
         Err(Error::UnsupportedElement { name: self.name.clone(), element })
     }
+
+    /// Checks that there are operands for `count` elements.
+    fn check(&self, element: Element, operands: &[u8], count: usize) -> Result<(), Error> {
+        // The product overflows for the longest possible values; no operand is as long as that.
+        let expected = count.saturating_mul(self.operands.len() * element.width());
+        check_operand(&self.name, self.operands(), expected, operands)
+    }
+
+    #[cold]
+    fn trapped(&self, trap: Trap) -> Error {
+        Error::Trapped { name: self.name.clone(), trap }
+    }
 }
 
 impl fmt::Debug for User {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = out.debug_struct("User");
         fields.field("kind", &self.kind).field("name", &self.name);
-        fields.field("elements", &self.elements).finish_non_exhaustive()
+        fields.field("elements", &self.elements).field("operands", &self.operands);
+        fields.finish_non_exhaustive()
     }
-}
-
-/// Extends the elements in `bytes` to 64 bits, and returns their number.
-fn extend(element: Element, bytes: &[u8], wide: &mut [u64; BLOCK]) -> usize {
-    for_element!(element, T => {
-        for (wide, bytes) in wide.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-            *wide = Number::to_bits(T::load(bytes));
-        }
-    });
-    bytes.len() / element.width()
-}
-
-/// Stores the low bits as elements.
-fn narrow(element: Element, wide: &[u64], bytes: &mut [u8]) {
-    for_element!(element, T => {
-        for (wide, bytes) in wide.iter().zip(bytes.chunks_exact_mut(size_of::<T>())) {
-            <T as Number>::from_bits(*wide).store(bytes);
-        }
-    });
 }

@@ -8,3 +8,4 @@ mod registry;
 mod speed;
 mod untrusted;
 mod updates;
+mod users;

@@ -4,7 +4,8 @@
 use crate::model::{any_bits, any_operand, bytes};
 use fastrand::Rng;
 use freeport_kv_functions::{
-    Deltas, Element, Error, Kind, RefusedFunction, Registry, Scalar, Signature, User, UserFunction,
+    Deltas, Element, Error, Kind, RefusedFunction, Registry, Scalar, Signature, Trap, User,
+    UserFunction,
 };
 use freeport_testbed::seed;
 use std::sync::Arc;
@@ -56,8 +57,10 @@ const TABLE: &str = "
 #[test]
 fn ids_and_names_stay_the_same() {
     let registry = Registry::built_in();
-    let line = |Signature { id, kind, name, operands }: Signature<'_>| {
-        format!("{id} {kind} {name} {}", operands.join(" ")).trim_end().to_owned()
+    let line = |Signature { id, kind, name, operands, elements }: Signature<'_>| {
+        assert_eq!(elements, Element::ALL);
+        let operands = operands.to_string().replace(',', "");
+        format!("{id} {kind} {name} {operands}").trim_end().to_owned()
     };
     let lines: Vec<String> = registry.signatures().map(line).collect();
     assert_eq!(lines.join("\n"), TABLE.trim());
@@ -108,7 +111,7 @@ fn an_unknown_id_or_another_kind_is_an_error() {
 fn user(
     kind: Kind,
     name: &str,
-    function: impl Fn(u64, u64) -> u64 + Send + Sync + 'static,
+    function: impl Fn(u64, &[u64]) -> u64 + Send + Sync + 'static,
 ) -> User {
     User::new(kind, name, Element::ALL, Arc::new(function))
 }
@@ -116,7 +119,7 @@ fn user(
 #[test]
 fn a_registration_is_refused_with_the_reason() {
     let mut builder = Registry::builder();
-    let first = |v: u64, _| v;
+    let first = |v: u64, _: &[u64]| v;
     builder.register(200, user(Kind::Update, "keep_2", first)).unwrap();
     // The same name is free for another kind.
     builder.register(201, user(Kind::Filter, "keep_2", first)).unwrap();
@@ -154,6 +157,7 @@ fn a_registration_is_refused_with_the_reason() {
     assert_eq!(registry.named(Kind::Update, &name).map(|signature| signature.id), Some(255));
     assert_eq!(registry.signatures().count(), TABLE.trim().lines().count() + 3);
     assert!(registry.update(201).is_err() && registry.filter(201).is_ok());
+    assert_eq!((registry.user_functions(), Registry::built_in().user_functions()), (3, 0));
 }
 
 /// A function whose results depend on the order of the calls.
@@ -165,18 +169,19 @@ fn mix(v: u64, operand: u64) -> u64 {
 struct Compiled;
 
 impl UserFunction for Compiled {
-    fn call(&self, value: u64, operand: u64) -> u64 {
-        mix(value, operand)
+    fn call(&self, _element: Element, value: u64, operands: &[u64]) -> Result<u64, Trap> {
+        Ok(mix(value, operands[0]))
     }
 
-    fn call_each(&self, values: &mut [u64], operands: &[u64]) {
-        assert_eq!(values.len(), operands.len());
-        (0..values.len()).for_each(|at| values[at] = mix(values[at], operands[at]));
+    fn can_trap(&self) -> bool {
+        false
     }
 
-    fn fold(&self, values: &[u64], mut sigma: u64) -> u64 {
-        values.iter().for_each(|value| sigma = mix(*value, sigma));
-        sigma
+    fn fold(&self, element: Element, values: &[u8], mut sigma: u64) -> Result<u64, Trap> {
+        for bytes in values.chunks(element.width()) {
+            sigma = mix(Scalar::load(element, bytes).unwrap().bits(), sigma);
+        }
+        Ok(sigma)
     }
 }
 
@@ -185,12 +190,12 @@ fn user_functions_see_elements_as_64_bits() {
     let mut builder = Registry::builder();
     let kinds = [Kind::Update, Kind::Reduce, Kind::Filter];
     for (id, kind) in (128..).zip(kinds) {
-        builder.register(id, user(kind, "mix", mix)).unwrap();
+        builder.register(id, user(kind, "mix", |v, operands| mix(v, operands[0]))).unwrap();
         let compiled = User::new(kind, "compiled", Element::ALL, Arc::new(Compiled));
         builder.register(id + 8, compiled).unwrap();
     }
     // A filter that keeps about half.
-    builder.register(144, user(Kind::Filter, "odd", |v, operand| (v ^ operand) & 1)).unwrap();
+    builder.register(144, user(Kind::Filter, "odd", |v, operands| (v ^ operands[0]) & 1)).unwrap();
     let registry = builder.freeze();
     let seed = seed();
     let mut rng = Rng::with_seed(seed);
@@ -247,7 +252,7 @@ fn user_functions_see_elements_as_64_bits() {
 #[test]
 fn user_functions_refuse_other_elements_and_lengths() {
     let mut builder = Registry::builder();
-    let double = |v: u64, delta: u64| v.wrapping_mul(2).wrapping_add(delta);
+    let double = |v: u64, operands: &[u64]| v.wrapping_mul(2).wrapping_add(operands[0]);
     for (id, kind) in [(130, Kind::Update), (131, Kind::Reduce), (132, Kind::Filter)] {
         let user = User::new(kind, "double", [Element::I16], Arc::new(double));
         builder.register(id, user).unwrap();

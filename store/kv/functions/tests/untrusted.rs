@@ -11,10 +11,14 @@ fn registry() -> Registry {
     let mut builder = Registry::builder();
     let elements = [Element::U8, Element::I64, Element::F32];
     for (id, kind) in [(128, Kind::Update), (191, Kind::Reduce), (255, Kind::Filter)] {
-        let user = User::new(kind, "user", elements, Arc::new(u64::wrapping_sub));
+        let user = User::new(kind, "user", elements, Arc::new(subtract));
         builder.register(id, user).unwrap();
     }
     builder.freeze()
+}
+
+fn subtract(value: u64, operands: &[u64]) -> u64 {
+    value.wrapping_sub(operands[0])
 }
 
 /// Returns bytes, often of a length that fits a few elements.

@@ -87,6 +87,8 @@ impl FabricStream {
     /// # Errors
     /// Those of the system.
     pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        // The worker that it moves to does not look at it yet.
+        self.is_hot = false;
         match &mut self.state {
             State::Greeting(socket) => socket.deregister(registry),
             State::Open(connection) => {

@@ -22,6 +22,7 @@ mod clients;
 mod commands;
 mod configuration;
 mod connection;
+mod datagrams;
 mod error;
 mod fabric;
 pub mod inspection;

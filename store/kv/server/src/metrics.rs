@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::channels::Kind;
 use crate::commands::process;
+use crate::datagrams::{DatagramCount, DatagramCounters};
 use crate::shared::Shared;
 use crate::statistics::{Calls, Counter, Statistics, errors, sum};
 
@@ -152,6 +153,8 @@ impl Text {
         let uptime_s = shared.started.elapsed().as_secs_f64();
         self.add("uptime_seconds", "Time since the start.", uptime_s);
         self.add("workers", "Worker threads.", shared.mailboxes.len() as f64);
+        let functions = shared.options.functions.user_functions() as f64;
+        self.add("user_functions", "Functions of a user.", functions);
         self.add("connected_clients", "Connected clients.", clients as f64);
         self.add("keys", "Keys in all databases.", total(|worker| &worker.keys));
         let used = total(|worker| &worker.memory_bytes);
@@ -183,9 +186,24 @@ impl Text {
             let help = "Connections that ended before their TLS handshake was complete.";
             self.add("tls_handshakes_failed_total", help, failed);
         }
+        if !shared.options.batch_udp.is_empty() {
+            self.add_datagrams(shared);
+        }
+        let batched = total(|worker| &worker.batched_operations);
+        let help = "Operations of the batched protocol.";
+        self.add("batched_operations_total", help, batched);
         let received = total(|worker| &worker.received_bytes);
         self.add("received_bytes_total", "Bytes from clients.", received);
         self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));
+    }
+
+    fn add_datagrams(&mut self, shared: &Shared) {
+        let sessions = sum(shared.workers(), |worker| &worker.datagrams.sessions);
+        self.add("udp_sessions", "Clients that send datagrams.", sessions as f64);
+        for DatagramCount { name, help, of } in &DatagramCounters::TOTALS {
+            let total = sum(shared.workers(), |worker| of(&worker.datagrams));
+            self.add(&format!("{name}_total"), help, total as f64);
+        }
     }
 
     fn add_keys(&mut self, shared: &Shared) {

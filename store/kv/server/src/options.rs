@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use freeport_kv_functions::Registry;
+
 use crate::persistence::PersistenceOptions;
 use crate::tls::TlsOptions;
 pub use freeport_kv_commands::Policy as EvictionPolicy;
@@ -29,6 +31,9 @@ pub struct Options {
     pub memcached: Vec<Bind>,
     /// Where clients of the batched protocol connect.
     pub batch: Vec<Bind>,
+    /// Addresses of UDP where datagrams of the batched protocol arrive; port 0 lets the system
+    /// choose.
+    pub batch_udp: Vec<SocketAddr>,
     /// Where clients connect that encrypt, and with which certificates.
     pub tls: Option<TlsOptions>,
     /// Number of workers, 1 to 64.
@@ -47,6 +52,8 @@ pub struct Options {
     pub access_file: Option<PathBuf>,
     /// Where counts are served for Prometheus (`GET /metrics`); port 0 lets the system choose.
     pub metrics: Option<SocketAddr>,
+    /// Functions that requests can name: the built-in ones, and those of a user.
+    pub functions: Registry,
     /// Where changes are kept; nowhere: the data is gone when the server ends.
     pub persistence: Option<PersistenceOptions>,
 }
@@ -65,13 +72,14 @@ impl Options {
 }
 
 impl Default for Options {
-    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, no
-    /// eviction, and no address.
+    /// One worker with 1 GiB, 64 MiB for memcached, 16 databases, 10,000 clients, no eviction, the
+    /// built-in functions, and no address.
     fn default() -> Self {
         Self {
             resp: vec![],
             memcached: vec![],
             batch: vec![],
+            batch_udp: vec![],
             tls: None,
             workers: 1,
             memory_bytes: 1 << 30,
@@ -81,6 +89,7 @@ impl Default for Options {
             clients_max: 10_000,
             access_file: None,
             metrics: None,
+            functions: Registry::built_in(),
             persistence: None,
         }
     }

@@ -14,6 +14,7 @@ use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
 use crate::census::Census;
+use crate::datagrams::Datagrams;
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
 use crate::mail::Mailbox;
@@ -31,6 +32,7 @@ pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     addresses: Vec<SocketAddr>,
+    udp_addresses: Vec<SocketAddr>,
     metrics: Option<Metrics>,
 }
 
@@ -106,6 +108,13 @@ impl Server {
                 *address = chosen;
             }
         }
+        let (mut datagrams, mut udp_addresses) = (vec![], vec![]);
+        datagrams.resize_with(options.workers, Vec::new);
+        for (number, address) in options.batch_udp.iter_mut().enumerate() {
+            let sockets = Datagrams::open((number, address), options.workers)?;
+            udp_addresses.push(*address);
+            datagrams.iter_mut().zip(sockets).for_each(|(all, socket)| all.push(socket));
+        }
         let (mut polls, mut mailboxes, mut receivers) = (vec![], vec![], vec![]);
         for _ in 0..options.workers {
             let poll = Poll::new()?;
@@ -134,15 +143,15 @@ impl Server {
             ),
             None => None,
         };
-        let mut server = Self { shared, workers: vec![], addresses, metrics };
-        let parts = polls.into_iter().zip(receivers).zip(shards);
-        for (number, ((poll, mail), shard)) in parts.enumerate() {
+        let mut server = Self { shared, workers: vec![], addresses, udp_addresses, metrics };
+        let parts = polls.into_iter().zip(receivers).zip(shards).zip(datagrams);
+        for (number, (((poll, mail), shard), datagrams)) in parts.enumerate() {
             // The first worker accepts clients, and hands them to all in turn.
             let mut listeners = std::mem::take(&mut listeners);
-            Worker::register(&mut listeners, &poll)?;
+            Worker::register(&mut listeners, &datagrams, &poll)?;
             let shared = server.shared.clone();
             server.spawn(number, move || {
-                Worker::new((number, shard), shared, poll, mail, listeners).run()
+                Worker::new((number, shard), shared, poll, mail, (listeners, datagrams)).run()
             })?;
         }
         Ok(server)
@@ -169,6 +178,11 @@ impl Server {
     /// TLS.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// UDP addresses where datagrams of the batched protocol arrive, in the order of the options.
+    pub fn udp_addresses(&self) -> &[SocketAddr] {
+        &self.udp_addresses
     }
 
     /// TCP address where counts are served, if they are.

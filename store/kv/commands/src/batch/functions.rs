@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The list of functions, as clients ask for it.
 
-use freeport_kv_functions::{Element, Kind, Registry};
+use freeport_kv_functions::{Kind, Registry};
 use freeport_kv_protocol::batch::{FunctionEntry, FunctionKind, write_function};
 
 use super::conditions::Replies;
-
-/// A bit for each type of elements.
-const ALL_ELEMENTS: u16 = (1 << Element::ALL.len()) - 1;
 
 /// Replies with the list of all functions.
 #[cold]
@@ -22,7 +19,7 @@ pub(super) fn list(registry: &Registry, replies: &mut Replies<'_>) {
         let entry = FunctionEntry {
             id: signature.id,
             kind,
-            elements: ALL_ELEMENTS,
+            elements: signature.elements.iter().fold(0, |mask, it| mask | 1 << it.code()),
             name: signature.name,
             operands: u8::try_from(signature.operands.len()).unwrap_or(u8::MAX),
         };

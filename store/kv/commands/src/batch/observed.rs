@@ -34,9 +34,15 @@ pub(super) fn execute(
         }
         let (number, now_ms) = (conditions.database, conditions.now_ms);
         let mut database = Database::new(store, effects, number, now_ms);
-        let mut target = Named { database: &mut database, key: operation.key };
+        let counts = operation.opcode == Opcode::Get;
+        let mut target = Named { database: &mut database, key: operation.key, counts };
         let stops_when_full = conditions.stops_when_full;
         let effect = perform(&operation, &mut target, &registry, replies, stops_when_full);
+        if let Effect::Updated | Effect::VectorUpdated = effect
+            && let Ok(function) = registry.update(operation.function)
+        {
+            database.log_update(&function, operation.key);
+        }
         follow(&operation, effect, &mut database);
         if effect == Effect::Full {
             return outcome;

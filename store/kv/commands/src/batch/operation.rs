@@ -26,13 +26,7 @@ pub(super) fn perform(
 ) -> Effect {
     match operation.opcode {
         Opcode::Get => match target.string() {
-            Ok(Some(value)) => {
-                match operation.no_return {
-                    true => replies.done(),
-                    false => replies.writer.value(replies.output, value),
-                }
-                Effect::Hit
-            }
+            Ok(Some(value)) => replies.found(operation, value, Effect::Hit),
             Ok(None) => {
                 replies.missing();
                 Effect::Miss
@@ -191,11 +185,13 @@ fn reduce(
     match target.string()? {
         Some(value) => {
             let sigma = function.fold(element, value, operation.value)?;
-            replies.found(operation, &sigma.bits().to_le_bytes());
+            Ok(replies.found(operation, &sigma.bits().to_le_bytes(), Effect::None))
         }
-        None => replies.missing(),
+        None => {
+            replies.missing();
+            Ok(Effect::None)
+        }
     }
-    Ok(Effect::None)
 }
 
 fn filter(
@@ -210,11 +206,13 @@ fn filter(
         Some(value) => {
             let mut kept = vec![];
             function.keep(element, value, operation.value, &mut kept)?;
-            replies.found(operation, &kept);
+            Ok(replies.found(operation, &kept, Effect::None))
         }
-        None => replies.missing(),
+        None => {
+            replies.missing();
+            Ok(Effect::None)
+        }
     }
-    Ok(Effect::None)
 }
 
 impl Replies<'_> {
@@ -228,12 +226,18 @@ impl Replies<'_> {
         self.writer.status(self.output, Status::NotFound);
     }
 
-    /// The value that an operation returns.
-    fn found(&mut self, operation: &Operation<'_>, value: &[u8]) {
-        match operation.no_return {
-            true => self.done(),
-            false => self.writer.value(self.output, value),
+    /// Replies with the value that a read returns. The effect is `effect` unless the value is too
+    /// long.
+    #[inline(always)]
+    fn found(&mut self, operation: &Operation<'_>, value: &[u8], effect: Effect) -> Effect {
+        if operation.no_return {
+            self.done();
+            return effect;
         }
+        let fits = self.writer.fits(self.output, value.len());
+        // A value that does not fit becomes an error here.
+        self.writer.value(self.output, value);
+        if fits { effect } else { Effect::Failed }
     }
 
     #[cold]

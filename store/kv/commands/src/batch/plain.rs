@@ -8,6 +8,7 @@ use std::sync::Arc;
 use freeport_kv_engine::Keys;
 use freeport_kv_functions::Registry;
 use freeport_kv_keyspace::{BatchOptions, Entry, Execute};
+use freeport_kv_protocol::batch::Opcode;
 
 use super::conditions::{Batch, Conditions, Outcome, Replies};
 use super::effect::Effect;
@@ -91,7 +92,11 @@ impl Execute for Executor<'_, '_, '_> {
             Effect::Put | Effect::Deleted | Effect::Updated | Effect::VectorUpdated => {
                 counts.changes += 1;
             }
-            Effect::Failed => counts.failed += 1,
+            Effect::Failed => {
+                // A value that a get cannot return was found.
+                counts.hits += u64::from(operation.opcode == Opcode::Get);
+                counts.failed += 1;
+            }
             Effect::Full => {
                 counts.is_full = true;
                 return ControlFlow::Break(());

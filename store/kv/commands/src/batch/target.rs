@@ -40,11 +40,17 @@ impl Target for Entry<'_, '_, '_> {
 pub(super) struct Named<'a, 'd> {
     pub database: &'a mut Database<'d>,
     pub key: &'a [u8],
+    /// Reads are counted; the commands of functions count none.
+    pub counts: bool,
 }
 
 impl Target for Named<'_, '_> {
     fn string(&mut self) -> Result<Option<&[u8]>, Error> {
-        self.database.look(self.key, |keyspace, now_ms| keyspace.string(self.key, now_ms))
+        if self.counts {
+            return self.database.look(self.key, |keys, now_ms| keys.string(self.key, now_ms));
+        }
+        let now_ms = self.database.now_ms();
+        self.database.keyspace(self.key).map_or(Ok(None), |keys| keys.string(self.key, now_ms))
     }
 
     fn set(&mut self, value: &[u8]) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 //! The command that an operation stands for, as words: for the log, for the rights of users, and
 //! for those who monitor.
 
-use freeport_kv_functions::{Element, Registry, Scalar};
+use freeport_kv_functions::{Element, Kind, Registry, Scalar};
 use freeport_kv_protocol::batch::{Opcode, Operation};
 
 /// Operands that are shown as numbers; no function has more. The others are one word of bytes.
@@ -34,7 +34,13 @@ fn with_words_of_call<R>(
 ) -> R {
     let Operation { opcode, key, value, .. } = *operation;
     let id = operation.function.to_string();
-    let function = registry.signature(operation.function).map_or(&*id, |signature| signature.name);
+    let kind = match opcode {
+        Opcode::Reduce => Kind::Reduce,
+        Opcode::Filter => Kind::Filter,
+        _ => Kind::Update,
+    };
+    let named = registry.signature(operation.function).ok().filter(|found| found.kind == kind);
+    let function = named.map_or(&*id, |signature| signature.name);
     let element = Element::from_code(operation.element);
     let code = operation.element.to_string();
     let name = element.map_or(&*code, |element| element.name());

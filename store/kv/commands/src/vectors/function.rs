@@ -42,14 +42,14 @@ pub fn operand(
     words: &[&[u8]],
 ) -> Result<Vec<u8>, Error> {
     if words.len() != signature.operands.len() {
-        let (name, wanted) = (signature.name, signature.operands.join(", "));
+        let (name, wanted) = (signature.name, signature.operands.to_string());
         let wanted = if wanted.is_empty() { "none" } else { &wanted };
         let given = words.len();
         let text = format!("ERR {name} takes the operands ({wanted}), but {given} were given");
         return Err(Error::new(text));
     }
     let mut bytes = vec![];
-    for (word, part) in words.iter().zip(signature.operands) {
+    for (word, part) in words.iter().zip(signature.operands.iter()) {
         Scalar::parse(element, part, word).map_err(Error::of)?.append_to(&mut bytes);
     }
     Ok(bytes)

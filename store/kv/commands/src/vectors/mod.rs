@@ -6,6 +6,7 @@
 //! that does not exist has a null reply.
 
 mod function;
+mod logged;
 mod read;
 mod update;
 
@@ -14,8 +15,8 @@ use crate::keys::Keys;
 
 /// Commands of functions on values.
 pub const COMMANDS: &[Command] = &[
-    with("kv.update", -5, Flags::WRITE.with(Flags::FAST), Keys::FIRST, update::update),
-    with("kv.updatev", -6, Flags::WRITE, Keys::FIRST, update::updatev),
+    with("kv.update", -4, Flags::WRITE.with(Flags::FAST), Keys::FIRST, update::update),
+    with("kv.updatev", -5, Flags::WRITE, Keys::FIRST, update::updatev),
     with("kv.reduce", 5, Flags::READ, Keys::FIRST, read::reduce),
     with("kv.filter", -4, Flags::READ, Keys::FIRST, read::filter),
     with("kv.functions", 1, Flags::LOADING.with(Flags::STALE), Keys::None, read::functions),

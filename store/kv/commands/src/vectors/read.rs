@@ -55,17 +55,21 @@ pub fn filter(call: &mut Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// `KV.FUNCTIONS`. Replies with id, name, kind and names of operands of each function.
+/// `KV.FUNCTIONS`. Replies with id, name, kind, names of operands, and types of elements of each
+/// function.
 pub fn functions(call: &mut Call<'_>) -> Result<(), Error> {
     let registry = call.database.store.functions();
     call.reply.array(registry.signatures().count());
     for signature in registry.signatures() {
-        call.reply.array(4);
+        call.reply.array(5);
         call.reply.integer(signature.id.into());
         call.reply.bulk(signature.name.as_bytes());
         call.reply.bulk(signature.kind.to_string().as_bytes());
         call.reply.array(signature.operands.len());
         signature.operands.iter().for_each(|part| call.reply.bulk(part.as_bytes()));
+        call.reply.array(signature.elements.len());
+        let types = signature.elements.iter().map(|element| element.name());
+        types.for_each(|name| call.reply.bulk(name.as_bytes()));
     }
     Ok(())
 }

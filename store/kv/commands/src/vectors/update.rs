@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::effects::Class;
 use crate::error::Error;
 
-/// `KV.UPDATE key function element operand [operand ...]`. Replies with the original number.
+/// `KV.UPDATE key function element [operand ...]`. Replies with the original number.
 pub fn update(call: &mut Call<'_>) -> Result<(), Error> {
     let registry = Arc::clone(call.database.store.functions());
     let [_, key, function, kind, ref words @ ..] = *call.arguments else {
@@ -33,12 +33,13 @@ pub fn update(call: &mut Call<'_>) -> Result<(), Error> {
         call.reply.null();
         return Ok(());
     };
+    call.database.log_update(&function, key);
     call.database.changed(key, Class::String, "kv.update");
     call.reply.bulk(original.to_string().as_bytes());
     Ok(())
 }
 
-/// `KV.UPDATEV key function element DELTA operand [operand ...] | DELTAS vector [RETURN]`. One
+/// `KV.UPDATEV key function element DELTA [operand ...] | DELTAS vector [RETURN]`. One
 /// operand for all elements, or a vector with one for each. Replies with the original vector if
 /// asked to.
 pub fn updatev(call: &mut Call<'_>) -> Result<(), Error> {
@@ -49,8 +50,10 @@ pub fn updatev(call: &mut Call<'_>) -> Result<(), Error> {
     let signature = find(&registry, Kind::Update, function)?;
     let element = element(kind)?;
     let function = registry.update(signature.id).map_err(Error::of)?;
+    // An operand or a vector may be the same word, where there has to be one.
+    let least = if is(word, "DELTAS") { 1 } else { signature.operands.len().min(1) };
     let (words, is_returned) = match words {
-        [words @ .., last] if !words.is_empty() && is(last, "RETURN") => (words, true),
+        [words @ .., last] if words.len() >= least && is(last, "RETURN") => (words, true),
         _ => (words, false),
     };
     let delta;
@@ -71,6 +74,7 @@ pub fn updatev(call: &mut Call<'_>) -> Result<(), Error> {
             .map_err(refused)?,
     };
     if is_there {
+        call.database.log_update(&function, key);
         call.database.changed(key, Class::String, "kv.updatev");
     }
     match (is_there, original) {

@@ -80,16 +80,18 @@ impl PacketWriter {
     #[inline]
     pub fn push(&mut self, into: &mut Vec<u8>, operation: &Operation<'_>) -> Result<(), Refused> {
         let plan = self.plan(into, operation);
-        let bytes = self.bytes(into) + plan.bytes(operation);
-        if bytes > self.limits.bytes || self.count >= self.limits.operations {
+        let bytes = plan.bytes(operation);
+        if self.bytes(into) + bytes > self.limits.bytes || self.count >= self.limits.operations {
             return Err(self.refuse(operation));
         }
-        into.reserve(plan.bytes(operation));
+        into.reserve(bytes);
         into.push(plan.first);
         if operation.opcode.has_function() {
             into.extend_from_slice(&[operation.function, operation.element]);
         }
-        plan.write_lengths(operation, into);
+        if plan.has_lengths {
+            plan.write_lengths(operation, into);
+        }
         into.extend_from_slice(operation.key);
         if plan.has_value {
             let at = into.len();

@@ -62,7 +62,8 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, Error> {
         context.reply().null_array();
         return Ok(Flow::Continue);
     }
-    if let Err(error) = context.core.begin_transaction(&transaction.queued) {
+    let queued = (context.client.session.database, &transaction.queued[..]);
+    if let Err(error) = context.core.begin_transaction(queued) {
         let text = format!("EXECABORT Transaction discarded because of: {}", error.text());
         return Err(Error::new(text));
     }

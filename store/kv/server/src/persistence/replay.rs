@@ -36,7 +36,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A number of empty shards.
+    /// A number of empty shards. Functions of a user are not needed: the log has their results.
     pub fn new(count: usize, options: &ShardOptions) -> Self {
         let mut store = Store::new(count);
         for number in 0..count {

@@ -29,9 +29,19 @@ impl Core {
     /// # Errors
     /// There is none.
     #[inline]
-    pub fn admit(&mut self, spec: &Spec, arguments: &[&[u8]]) -> Result<(), Error> {
+    pub fn admit(
+        &mut self,
+        spec: &Spec,
+        (database, arguments): (u16, &[&[u8]]),
+    ) -> Result<(), Error> {
         match &mut self.log {
-            Some(log) if spec.of(arguments).flags.has(Flags::WRITE) => log.admit(arguments),
+            Some(log) if spec.of(arguments).flags.has(Flags::WRITE) => {
+                log.admit(arguments)?;
+                match self.store.update_bytes(database, arguments, self.now_ms) {
+                    Some(bytes) => log.admit_bytes(bytes + record::command_bytes(arguments)),
+                    None => Ok(()),
+                }
+            }
             _ => Ok(()),
         }
     }
@@ -40,13 +50,20 @@ impl Core {
     ///
     /// # Errors
     /// There is none.
-    pub fn begin_transaction(&mut self, queued: &[Vec<Vec<u8>>]) -> Result<(), Error> {
+    pub fn begin_transaction(
+        &mut self,
+        (database, queued): (u16, &[Vec<Vec<u8>>]),
+    ) -> Result<(), Error> {
         let Some(log) = &mut self.log else { return Ok(()) };
         let writes = |arguments: &&Vec<Vec<u8>>| {
             let command = self.table.get(&arguments[0]);
             command.is_some_and(|it| it.spec.of(&slices(arguments)).flags.has(Flags::WRITE))
         };
-        let bytes = |arguments: &Vec<Vec<u8>>| record::command_bytes(&slices(arguments));
+        let bytes = |arguments: &Vec<Vec<u8>>| {
+            let arguments = slices(arguments);
+            let values = self.store.update_bytes(database, &arguments, self.now_ms);
+            record::command_bytes(&arguments) + values.unwrap_or_default()
+        };
         let bytes: u64 = queued.iter().filter(writes).map(bytes).sum();
         if bytes > 0 {
             log.admit_bytes(bytes)?;
@@ -183,7 +200,7 @@ impl Core {
         match &self.log {
             Some(log) => {
                 let mailbox = &self.shared.mailboxes[self.number];
-                mailbox.await_log(log.is_awaited())
+                mailbox.await_log(log.is_awaited() || self.network.holds_datagrams())
             }
             None => false,
         }
@@ -204,6 +221,7 @@ impl Worker {
         self.take_images();
         self.core.flush_log();
         self.send_released();
+        self.core.release_datagrams();
         self.answer_waiting();
     }
 
@@ -268,6 +286,7 @@ impl Worker {
         // The server reports an error when all workers have ended.
         let _ = persistence.journal.sync();
         self.send_released();
+        self.core.release_datagrams();
     }
 }
 

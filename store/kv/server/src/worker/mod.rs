@@ -15,6 +15,7 @@ mod batch;
 mod blocking;
 mod busy;
 mod counting;
+mod datagrams;
 mod delivering;
 mod handshakes;
 mod imaging;
@@ -47,13 +48,14 @@ use mio::{Events, Poll, Token};
 use crate::channels::Delivery;
 use crate::commands::Action;
 use crate::configuration::Settings;
+use crate::datagrams::Datagrams;
 use crate::listener::Listener;
 use crate::mail::Message;
 use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
-pub use batch::{Batches, Parcel as BatchParcel};
+pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 use imaging::Imaging;
 pub use lending::Forgotten;
 use lending::Lending;
@@ -147,14 +149,19 @@ impl Worker {
         shared: Arc<Shared>,
         poll: Poll,
         mail: Receiver<Message>,
-        listeners: Vec<Listener>,
+        (listeners, mut datagrams): (Vec<Listener>, Vec<Datagrams>),
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
+        store.set_functions(shared.options.functions.clone());
         store.insert(number, shard);
+        if shared.persistence.is_some() {
+            datagrams.iter_mut().for_each(|datagrams| datagrams.port.hold_replies());
+        }
         let items = memcached::items(&shared, &listeners);
         let network = Network {
             poll,
             listeners,
+            datagrams,
             connections: HashMap::new(),
             items: items.as_ref().map(|items| items.options().limits),
             next_worker: number,
@@ -201,13 +208,20 @@ impl Worker {
         }
     }
 
-    /// Makes events of listeners arrive at the poll of a worker.
+    /// Makes events of listeners and datagrams arrive at the poll of a worker.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn register(listeners: &mut [Listener], poll: &Poll) -> io::Result<()> {
+    pub fn register(
+        listeners: &mut [Listener],
+        datagrams: &[Datagrams],
+        poll: &Poll,
+    ) -> io::Result<()> {
         for (at, listener) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(LISTENERS + at))?;
+        }
+        for (at, datagrams) in datagrams.iter().enumerate() {
+            datagrams.register(poll.registry(), Token(LISTENERS + listeners.len() + at))?;
         }
         Ok(())
     }
@@ -238,6 +252,7 @@ impl Worker {
                 self.poll_hot();
             }
             self.read_mail();
+            self.serve_datagrams();
             self.deliver_own();
             self.again.extend(self.core.network.missed.drain(..));
             for _ in 0..self.again.len() {
@@ -266,7 +281,11 @@ impl Worker {
                 self.receive(message);
                 timeout = Duration::ZERO;
             }
-            Err(_) if !self.again.is_empty() || self.core.has_released() => {
+            Err(_)
+                if !self.again.is_empty()
+                    || self.core.has_released()
+                    || self.core.has_datagrams() =>
+            {
                 timeout = Duration::ZERO;
             }
             Err(_) => {}

@@ -285,7 +285,7 @@ impl Core {
         output: &mut Vec<u8>,
     ) {
         let start = output.len();
-        if let Err(error) = self.admit(&command.spec, arguments) {
+        if let Err(error) = self.admit(&command.spec, (session.database, arguments)) {
             self.statistics.rejected(command.spec.number, error.text());
             return Writer::new(output, session.version).error(error.text());
         }

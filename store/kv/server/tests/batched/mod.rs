@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Clients of the batched protocol, over TCP and over shared memory.
 
-mod client;
+mod beside_resp;
+pub mod client;
+mod greetings;
+mod limits;
+mod malformed;
 mod model;
+mod persistence;
+mod processes;
+mod reports;

@@ -10,7 +10,7 @@ mod explain;
 mod full_disk;
 mod inspecting;
 mod model;
-mod process;
+pub mod process;
 mod reading;
 mod rounds;
 mod step;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use freeport_kv_protocol::resp::Value;
 
 use super::step::{COUNTERS, Request, STREAM_ENTRIES, Step};
+use crate::functions::mix;
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +105,12 @@ impl Model {
                 let whole = text_of(self.content(key, Content::Text(String::new())));
                 whole.push_str(text);
                 integer(whole.len())
+            }
+            Step::Mix { key, by } => {
+                let Some(entry) = self.entries.get_mut(key) else { return Value::Null };
+                let text = text_of(&mut entry.content);
+                *text = text.bytes().map(|letter| char::from(mix(letter, *by))).collect();
+                Value::Status(b"OK".to_vec())
             }
             Step::Increase { key } => {
                 let digits = text_of(self.content(key, Content::Text("0".into())));

@@ -13,6 +13,7 @@ use freeport_testbed::redis::RedisServer;
 use freeport_testbed::wait_until;
 
 use crate::client::{Client, server_with};
+use crate::functions::registry;
 
 /// Name of the test that serves.
 const SERVES: &str = "crash::process::serves_for_other_tests";
@@ -31,6 +32,11 @@ pub enum Program {
 }
 
 impl Program {
+    /// Whether the server has the functions of [`registry`].
+    pub fn has_functions(self) -> bool {
+        matches!(self, Self::Freeport { .. })
+    }
+
     /// Whether requests of a client on different keys take effect in the order of the requests.
     pub fn is_ordered(self) -> bool {
         matches!(self, Self::Redis | Self::Freeport { workers: 1 })
@@ -159,5 +165,5 @@ fn options(folder: PathBuf, workers: usize, policy: Option<String>) -> Options {
         };
         PersistenceOptions { policy, ..PersistenceOptions::new(folder) }
     });
-    Options { workers, persistence, ..Options::default() }
+    Options { workers, persistence, functions: registry(), ..Options::default() }
 }

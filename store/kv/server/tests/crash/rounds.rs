@@ -16,7 +16,7 @@ use freeport_kv_protocol::resp::Value;
 use super::explain::{Knowledge, explain};
 use super::process::{Launch, Process};
 use super::reading::{Reading, array, ask, now_ms, read};
-use super::step::{COUNTERS, Request, Step, counter, prefix};
+use super::step::{COUNTERS, Maker, Request, Step, counter, prefix};
 use super::writing::Writer;
 use crate::client::Client;
 
@@ -54,7 +54,9 @@ pub struct Totals {
 /// The server does not start, ends by itself, or replies wrongly.
 pub fn run(trial: &Trial) -> Result<Totals, String> {
     let mut random = Rng::with_seed(trial.seed);
-    let mut writers: Vec<_> = (0..CLIENTS).map(|client| Writer::new(client, trial.seed)).collect();
+    let has_functions = trial.launch.program.has_functions();
+    let writer = |client| Writer::new(Maker::new(client, has_functions), trial.seed);
+    let mut writers: Vec<_> = (0..CLIENTS).map(writer).collect();
     let mut known: Vec<Knowledge> = vec![];
     let mut is_ordered = true;
     let mut counters = [0; COUNTERS];

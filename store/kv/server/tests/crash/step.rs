@@ -36,6 +36,11 @@ pub enum Step {
         key: String,
         text: String,
     },
+    /// Changes all letters, by a function of a user.
+    Mix {
+        key: String,
+        by: u8,
+    },
     Increase {
         key: String,
     },
@@ -117,6 +122,7 @@ impl Step {
             Self::SetPair { keys: [one, other], text } => &["MSET", one, text, other, text],
             Self::SetExpiring { key, text, ms } => &["PSETEX", key, &ms.to_string(), text],
             Self::Append { key, text } => &["APPEND", key, text],
+            Self::Mix { key, by } => &["KV.UPDATEV", key, "mix", "u8", "DELTA", &by.to_string()],
             Self::Increase { key } => &["INCR", key],
             Self::Push { key, text } => &["LPUSH", key, text],
             Self::Pop { key } => &["RPOP", key],
@@ -144,6 +150,7 @@ impl Step {
             Self::Set { key, .. }
             | Self::SetExpiring { key, .. }
             | Self::Append { key, .. }
+            | Self::Mix { key, .. }
             | Self::Increase { key }
             | Self::Push { key, .. }
             | Self::Pop { key }
@@ -182,14 +189,17 @@ impl Request {
 
 /// Makes the requests of a client.
 pub struct Maker {
-    client: usize,
+    /// Number of the client.
+    pub client: usize,
     /// Number of texts that it has made, all different.
     texts: usize,
+    /// The server has functions of a user.
+    has_functions: bool,
 }
 
 impl Maker {
-    pub fn new(client: usize) -> Self {
-        Self { client, texts: 0 }
+    pub fn new(client: usize, has_functions: bool) -> Self {
+        Self { client, texts: 0, has_functions }
     }
 
     pub fn request(&mut self, random: &mut Rng) -> Request {
@@ -221,6 +231,7 @@ impl Maker {
                 let key = self.key("brief", 0) + &text;
                 Step::SetExpiring { key, text, ms: random.u64(1..80) }
             }
+            6 if self.has_functions => Step::Mix { key: key("text", random), by: random.u8(..9) },
             6..8 => Step::Append { key: key("text", random), text: self.short() },
             8..10 => Step::Increase { key: key("number", random) },
             10..12 => Step::Push { key: key("list", random), text: self.text(random) },

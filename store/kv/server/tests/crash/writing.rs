@@ -21,10 +21,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn new(client: usize, seed: u64) -> Self {
-        let random = Rng::with_seed(seed * 1000 + client as u64);
-        let (maker, database) = (Maker::new(client), database(client));
-        Self { model: Model::default(), database, maker, random }
+    pub fn new(maker: Maker, seed: u64) -> Self {
+        let random = Rng::with_seed(seed * 1000 + maker.client as u64);
+        Self { model: Model::default(), database: database(maker.client), maker, random }
     }
 
     /// Sends requests, several at once, and receives their replies until the server is gone.

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use freeport_kv_protocol::resp::Value;
 
+use crate::functions::{mix, polynomial};
+
 /// Names of the keys, each of another worker if there are four.
 pub const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -27,6 +29,10 @@ pub enum Command {
     MSet(Vec<(Key, String)>),
     MGet(Vec<Key>),
     Rename(Key, Key),
+    /// A function of a user on all letters of a text.
+    Mix(Key, u8),
+    /// A function of a user that folds all letters.
+    Fold(Key),
 }
 
 /// A request of a client, which takes effect at once.
@@ -90,6 +96,11 @@ impl Command {
             }
             Self::MGet(keys) => words("MGET", keys, &[]),
             Self::Rename(from, to) => words("RENAME", &[*from, *to], &[]),
+            Self::Mix(key, by) => {
+                let rest = ["mix", "u8", "DELTA", &by.to_string(), "RETURN"];
+                words("KV.UPDATEV", &[*key], &rest)
+            }
+            Self::Fold(key) => words("KV.REDUCE", &[*key], &["polynomial", "u8", "0"]),
         }
     }
 
@@ -104,7 +115,9 @@ impl Command {
             | Self::GetSet(key, _)
             | Self::LPush(key, _)
             | Self::LPop(key)
-            | Self::LRange(key) => vec![*key],
+            | Self::LRange(key)
+            | Self::Mix(key, _)
+            | Self::Fold(key) => vec![*key],
             Self::MSet(pairs) => pairs.iter().map(|(key, _)| *key).collect(),
             Self::MGet(keys) => keys.clone(),
             Self::Rename(from, to) => vec![*from, *to],
@@ -113,7 +126,7 @@ impl Command {
 
     /// It changes nothing, whatever the keys have.
     fn only_reads(&self) -> bool {
-        matches!(self, Self::Get(_) | Self::LRange(_) | Self::MGet(_))
+        matches!(self, Self::Get(_) | Self::LRange(_) | Self::MGet(_) | Self::Fold(_))
     }
 }
 
@@ -214,6 +227,18 @@ impl State {
                 let content = self.take(*from).ok_or("ERR no such key")?;
                 self.put(*to, content);
                 ok()
+            }
+            Command::Mix(key, by) => {
+                let Some(text) = self.text(*key)? else { return Ok(Value::Null) };
+                let before = bulk(Some(text));
+                let letters = text.bytes().map(|letter| char::from(mix(letter, *by))).collect();
+                self.put(*key, Content::Text(letters));
+                before
+            }
+            Command::Fold(key) => {
+                let Some(text) = self.text(*key)? else { return Ok(Value::Null) };
+                let sigma = text.bytes().fold(0, |sigma, letter| polynomial(letter, sigma));
+                bulk(Some(&sigma.to_string()))
             }
         })
     }
