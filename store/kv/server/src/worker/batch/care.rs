@@ -43,7 +43,7 @@ impl Core {
             let range = rest.start..rest.start + self.run_length(batch, rest.clone());
             rest.start = range.end;
             let run = Batch { range, ..batch.clone() };
-            match self.prepare(&run) {
+            match self.prepare(session.database, &run) {
                 Ok(()) => self.execute_run(session, &run, replies),
                 Err(refused) => self.execute_refused(session, &run, replies, &refused),
             }
@@ -64,7 +64,7 @@ impl Core {
     ///
     /// # Errors
     /// There is none: operations that need it are refused.
-    fn prepare(&mut self, run: &Batch<'_>) -> Result<(), (Status, Error)> {
+    fn prepare(&mut self, database: u16, run: &Batch<'_>) -> Result<(), (Status, Error)> {
         if run.range.clone().any(|number| grows(&operation(run, number))) {
             self.make_room_for_operations().map_err(|error| (Status::OutOfMemory, error))?;
         }
@@ -76,7 +76,7 @@ impl Core {
         with_words(&functions, &first, |words| match self.table.get(words[0]) {
             Some(command) => {
                 let spec = command.spec;
-                self.admit(&spec, words).map_err(|error| (Status::Unavailable, error))
+                self.admit(&spec, (database, words)).map_err(|error| (Status::Unavailable, error))
             }
             None => Ok(()),
         })
