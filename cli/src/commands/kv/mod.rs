@@ -5,6 +5,7 @@ mod bench;
 mod certificates;
 mod cli;
 mod encryption;
+mod functions;
 mod inspect;
 mod serve;
 mod storage;
@@ -30,6 +31,8 @@ enum What {
     Cli(cli::Arguments),
     /// Send a load to a running server, and print its rate and latencies
     Bench(bench::Arguments),
+    /// Check files with functions on values, and list the functions
+    Functions(functions::Arguments),
     /// Show what is in the folder of a server, or cut its damaged log
     Inspect(inspect::Arguments),
     /// Choose the inline threshold and the index ratio for a mix of sizes
@@ -53,6 +56,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Serve(arguments) => serve::run(arguments),
         What::Cli(arguments) => cli::run(arguments),
         What::Bench(arguments) => bench::run(arguments),
+        What::Functions(arguments) => functions::run(arguments),
         What::Inspect(arguments) => inspect::run(arguments),
         What::Tune(arguments) => tune::run(arguments),
     }
