@@ -25,6 +25,8 @@ pub enum CaseName {
     EngineMix,
     /// Updates and sums of whole vectors
     EngineVector,
+    /// The same by compiled functions of a user, beside the built-in ones
+    EngineFunction,
     /// Memory accesses per operation, beside the published ones
     Accesses,
     /// A server with the protocol of Redis, beside redis
@@ -49,12 +51,13 @@ pub enum CaseName {
 
 impl CaseName {
     /// All cases.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::EngineGet,
         Self::EnginePut,
         Self::EngineAdd,
         Self::EngineMix,
         Self::EngineVector,
+        Self::EngineFunction,
         Self::Accesses,
         Self::Resp,
         Self::RespExec,
@@ -76,6 +79,7 @@ impl CaseName {
                 | Self::EngineAdd
                 | Self::EngineMix
                 | Self::EngineVector
+                | Self::EngineFunction
                 | Self::Accesses
         )
     }

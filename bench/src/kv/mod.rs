@@ -202,9 +202,9 @@ fn of_engine(
             progress(&format!("{of}, {setting}: {step}"));
         })?);
     }
-    if cases.contains(&CaseName::EngineVector) {
+    if [CaseName::EngineVector, CaseName::EngineFunction].iter().any(|it| cases.contains(it)) {
         progress("vectors");
-        results.extend(vectors::measure(pace, arguments.quick)?);
+        results.extend(vectors::measure(cases, pace, arguments.quick)?);
     }
     Ok(results)
 }
