@@ -218,20 +218,22 @@ impl<'a> Live<'a> {
     fn text(&self, outcome: &Outcome, errors: usize) -> String {
         let Contents { key_bytes, value_bytes, pairs, .. } = self.contents;
         let [p50, p99, p999, max] = latencies(outcome);
-        let seconds = outcome.elapsed.as_secs_f64();
+        let (requests, seconds) = (outcome.measured, outcome.elapsed.as_secs_f64());
+        let load = [
+            self.target.to_string(),
+            self.protocol.name().into(),
+            self.arguments.mix.name().into(),
+            self.arguments.distribution.name().into(),
+            format!("{pairs} keys of {key_bytes} + {value_bytes} B"),
+            format!("{} connections of {}", self.connections, self.pipeline()),
+        ];
         format!(
-            "{}, {}, {}, {}, {pairs} keys of {key_bytes} + {value_bytes} B, {} connections of {}\n  \
+            "{}\n  \
              rate      {:.0} op/s\n  \
              latency   p50 {p50:.1} us, p99 {p99:.1} us, p99.9 {p999:.1} us, max {max:.1} us\n  \
-             requests  {} in {seconds:.2} s; errors: {errors}; lost: {}\n",
-            self.target,
-            self.protocol.name(),
-            self.arguments.mix.name(),
-            self.arguments.distribution.name(),
-            self.connections,
-            self.pipeline(),
+             requests  {requests} in {seconds:.2} s; errors: {errors}; lost: {}\n",
+            load.join(", "),
             outcome.rate(),
-            outcome.measured,
             outcome.lost,
         )
     }

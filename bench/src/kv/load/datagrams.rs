@@ -111,3 +111,84 @@ fn token(received: &[u8]) -> Result<u64> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::canned::{Answers, Canned};
+    use super::super::contents::{Contents, Form, Workload};
+    use super::super::script::{Recipe, Script};
+    use super::super::target::Target;
+    use super::super::{Outcome, Plan, Span, run};
+    use super::*;
+    use crate::kv::draws::Spread;
+    use freeport_kv_protocol::batch::{ReplyLimits, ReplyWriter};
+    use std::thread;
+
+    const TOKEN: u64 = 7;
+    const CONTENTS: Contents = Contents {
+        form: Form::DATAGRAM,
+        key_bytes: 6,
+        value_bytes: 30,
+        pairs: 500,
+        are_counters: false,
+    };
+
+    /// A server on `socket` until an empty datagram arrives. It loses one of five packets, and
+    /// answers the others twice.
+    fn serve(socket: &UdpSocket) {
+        let mut answers = Answers::new(Canned::new(&CONTENTS));
+        let (mut received, mut packets) = ([0; 2048], 0);
+        loop {
+            let (length, client) = socket.recv_from(&mut received).expect("it receives");
+            let packet = &received[..length];
+            let Ok(Some(header)) = Header::parse_request(packet, u32::MAX) else { return };
+            let Some(token) = header.token else {
+                let reply = HelloReply { workers: 1, token: TOKEN, ..HelloReply::default() };
+                let mut packet = vec![];
+                let limits = ReplyLimits::default();
+                let mut writer = ReplyWriter::begin(&mut packet, header.batch, 0, limits);
+                writer.value(&mut packet, &reply.value());
+                writer.finish(&mut packet);
+                socket.send_to(&packet, client).expect("it is sent");
+                continue;
+            };
+            assert_eq!(token, TOKEN);
+            answers.reply(packet).expect("a packet of operations");
+            packets += 1;
+            if packets % 5 != 0 {
+                for _ in 0..2 {
+                    socket.send_to(answers.replies(), client).expect("it is sent");
+                }
+            }
+        }
+    }
+
+    fn outcome(script: &Script, span: Span) -> Outcome {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = socket.local_addr().expect("an address");
+        let target = Target::Udp(address);
+        let plan = Plan { target: &target, connections: 3, pipeline: 1, span, compares: false };
+        thread::scope(|scope| {
+            scope.spawn(|| serve(&socket));
+            let outcome = run(script, &plan);
+            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
+                .and_then(|end| end.send_to(&[], address))
+                .expect("it ends");
+            outcome.expect("losses are no errors")
+        })
+    }
+
+    #[test]
+    fn what_is_lost_is_counted_and_stored_again() {
+        let script = Script::fill(CONTENTS, 0..500, 64);
+        let stored = outcome(&script, Span::Once);
+        assert_eq!(stored.measured, 500);
+        assert!(stored.lost > 0 && stored.requests == 500 + stored.lost, "{stored:?}");
+
+        let recipe =
+            Recipe { workload: Workload::B, spread: Spread::Uniform, pipeline: 64, seed: 1 };
+        let script = Script::mixed(CONTENTS, &recipe);
+        let mixed = outcome(&script, Span::Requests(400));
+        assert!(mixed.lost > 0 && mixed.measured + mixed.lost == mixed.requests, "{mixed:?}");
+    }
+}

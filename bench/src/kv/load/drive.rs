@@ -158,8 +158,8 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Goes on without replies that are lost. If all requests have to be executed, those are sent
-    /// again.
+    /// Continues without replies that are lost. If all requests have to be executed, theirs are
+    /// sent again.
     fn give_up(&mut self, now: Instant) -> Result<()> {
         for number in 0..self.connections.len() {
             let connection = &mut self.connections[number];
@@ -167,7 +167,7 @@ impl<'a> Drive<'a> {
             let Some(lost) = when.and_then(|when| connection.give_up(when)) else { continue };
             self.tally.lost += lost.requests;
             if self.repeats {
-                self.tally.requests += lost.requests;
+                self.tally.requests += lost.batch.len() as u64;
                 connection.ask(self.script, lost.batch, now)?;
             } else {
                 self.busy -= 1;

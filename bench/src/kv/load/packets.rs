@@ -85,7 +85,7 @@ pub struct Open {
 }
 
 /// Returns whether a datagram has the first of the missing replies, or is no reply at all.
-pub fn is_reply(open: &Open, datagram: &[u8]) -> bool {
+pub fn is_next(open: &Open, datagram: &[u8]) -> bool {
     match Header::parse_reply(datagram, PAYLOAD_MAX) {
         Ok(Some(header)) => {
             header.batch == open.number && (header.is_error || header.first as usize == open.first)

@@ -184,7 +184,7 @@ impl Script {
         match self.expected {
             Expected::Single(..) => true,
             Expected::Packets(operations) => {
-                !open.is_empty() && packets::is_reply(&Self::open(open, operations), datagram)
+                !open.is_empty() && packets::is_next(&Self::open(open, operations), datagram)
             }
         }
     }
@@ -363,7 +363,7 @@ mod tests {
             Wire::Text.value(&key, &value, &mut reply);
             let right = Replies { bytes: reply.len(), count: 1, next_bytes: 0 };
             assert_eq!(found(&reply).expect("it was stored"), right);
-            assert_eq!(found(&reply[1..]).is_err(), true);
+            assert!(found(&reply[1..]).is_err());
             assert_eq!(found(&reply[..20]).expect("its begin"), Replies::default());
             for at in [8, 30] {
                 let mut wrong = reply.clone();

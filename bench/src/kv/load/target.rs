@@ -6,7 +6,7 @@ use super::datagrams::Datagrams;
 use anyhow::{Context, Result};
 use freeport_fabric::shm;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -56,8 +56,8 @@ impl fmt::Display for Target {
 
 /// Time limit for a connection to be made.
 const CONNECTING: Duration = Duration::from_secs(5);
-/// Bytes of each ring of the fabric: usual packets fit, and the rings of several connections stay in
-/// the caches.
+/// Bytes of each ring of the fabric: usual packets fit, and the rings of several connections stay
+/// in the caches.
 pub const RING_BYTES: usize = 128 << 10;
 
 /// A connection to a server.
@@ -91,7 +91,7 @@ impl Link {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
-            Self::Fabric(ring) => Ok(ring.try_write(bytes)?),
+            Self::Fabric(ring) => ring.try_write(bytes).map_err(of_ring),
             Self::Datagrams(socket) => socket.send(bytes),
         }
     }
@@ -104,7 +104,7 @@ impl Link {
         match self {
             Self::Tcp(stream) => stream.read(into),
             Self::Unix(stream) => stream.read(into),
-            Self::Fabric(ring) => Ok(ring.try_read(into)?),
+            Self::Fabric(ring) => ring.try_read(into).map_err(of_ring),
             Self::Datagrams(socket) => socket.receive(into),
         }
     }
@@ -131,6 +131,11 @@ impl AsRawFd for Link {
             Self::Datagrams(socket) => socket.as_raw_fd(),
         }
     }
+}
+
+/// Polls often find nothing, and the general conversion of errors allocates memory.
+fn of_ring(error: freeport_fabric::Error) -> io::Error {
+    if error.is_would_block() { ErrorKind::WouldBlock.into() } else { error.into() }
 }
 
 fn tcp(address: &SocketAddr) -> Result<Link> {

@@ -109,8 +109,8 @@ impl Starting<'_> {
         }
     }
 
-    /// Returns the command of our server. In a given command, the names of entrances in braces stand
-    /// for ports and paths.
+    /// Returns the command of our server. In a given command, the names of entrances in braces
+    /// stand for ports and paths.
     fn ours(&self, entrances: &Entrances, itself: &str, log: &Path) -> Result<Command> {
         let memory = match self.memory_mib {
             mib if mib.is_multiple_of(1024) => format!("{}GiB", mib / 1024),
