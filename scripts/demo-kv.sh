@@ -71,5 +71,26 @@ run LRANGE tasks 0 -1
 kill "$server"
 wait "$server"
 
-"$freeport" bench kv --quick --case resp --case memcached --out "$out/kv-servers" \
-    2>"$out/kv-servers.notes"
+echo
+echo "Batches of small operations over shared memory, TCP and UDP; every reply is checked:"
+rm -f "$out/kv-fabric"
+serve --batch-port 0 --batch-udp-port 0 --batch-fabric "$out/kv-fabric" \
+    --functions "$(dirname "$0")/../examples/kv/stock.cnp"
+address() {
+    sed -E "s/.*\"$1\":\[\"([^\"]*)\".*/\1/" "$out/kv-serve.json"
+}
+"$freeport" kv bench --fabric "$out/kv-fabric" --mix c --value 2 --pipeline 256 --seconds 2
+"$freeport" kv bench --protocol batch --address "$(address batch)" --requests 200000
+"$freeport" kv bench --udp "$(address batch_udp)" --requests 100000
+
+echo
+echo "A function of examples/kv/stock.cnp takes 5 of each item, and refills those below 10 by 91:"
+run SET stock $'dz\f'
+run KV.UPDATEV stock order u8 DELTA 5 10 91
+run GET stock
+[ "$("$freeport" kv cli --server "$port" --raw GET stock)" = _ub ]
+kill "$server"
+wait "$server"
+
+"$freeport" bench kv --quick --case resp --case memcached --case fabric \
+    --out "$out/kv-servers" 2>"$out/kv-servers.notes"

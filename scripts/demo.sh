@@ -162,6 +162,7 @@ echo "   beside the published ones ('freeport bench kv' measures properly)"
 
 echo
 echo "12. the key-value server: commands of any type from redis-cli's counterpart, a script, an"
-echo "   update of a vector inside a value, memcached's protocol; then redis' own benchmark, and"
-echo "   the server beside redis and memcached ('freeport bench kv' measures properly)"
+echo "   update of a vector inside a value, memcached's protocol, redis' own benchmark; batches"
+echo "   over shared memory, a function of a user, and the server beside redis and memcached"
+echo "   ('freeport bench kv' measures properly)"
 bash scripts/demo-kv.sh "$freeport" "$out"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `freeport bench kv` with the peers' own servers in the place of ours: every reply is as
-//! expected, every line exists, and no file remains.
+//! `freeport bench kv` with the peers' own servers in the place of ours, and with ours for batches:
+//! every reply is as expected, every line exists, and no file remains.
 
 use freeport_testbed::{preload, skip};
 use serde_json::Value;
@@ -20,12 +20,15 @@ fn is_missing(program: &str) -> bool {
     is_missing
 }
 
-/// The lines for programs of a quick run with another server in the place of ours.
-fn lines(case: &str, server: &str, more: &[&str]) -> Vec<Value> {
+/// The lines for programs of a quick run, of our server or with another one in its place.
+fn lines<'a>(case: &str, server: impl Into<Option<&'a str>>, more: &[&str]) -> Vec<Value> {
     let temporary = tempfile::tempdir().expect("a folder");
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     command.args(["bench", "kv", "--quick", "--json", "--memory", "64", "--window-ms", "100"]);
-    command.args(["--case", case, "--server", server]).args(more);
+    command.args(["--case", case]).args(more);
+    if let Some(server) = server.into() {
+        command.args(["--server", server]);
+    }
     command.env("TMPDIR", temporary.path()).env("FREEPORT_PRELOAD", preload::library());
     let output = command.output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -88,6 +91,24 @@ fn servers_that_keep_a_log_have_lines() {
     for case in ["resp-everysec", "resp-always"] {
         let lines = lines(case, REDIS, &["--workload", "a"]);
         assert_eq!(peers(&lines, &format!("{case}-ycsb-a"), "ops")[0], "redis");
+    }
+}
+
+#[test]
+#[ignore = "long: needs redis-server and memcached"]
+fn batches_have_lines_beside_both_peers() {
+    if ["redis-server", "memcached"].into_iter().any(is_missing) {
+        return;
+    }
+    let entrances = ["fabric", "batch-tcp", "batch-udp"];
+    for (case, limit) in entrances.into_iter().zip([true, true, false]) {
+        let workloads = ["--workload", "a", "--workload", "fetch-add"];
+        let lines = lines(case, None, &workloads);
+        for name in ["ycsb-a", "fetch-add"] {
+            let mut expected = vec!["redis", "memcached"];
+            expected.extend(limit.then_some("limit: null server"));
+            assert_eq!(peers(&lines, &format!("{case}-{name}"), "ops"), expected);
+        }
     }
 }
 

@@ -87,7 +87,7 @@ impl Drop for KvServer {
     }
 }
 
-fn command(arguments: &[&str]) -> Command {
+pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     command.args(arguments);
     command

@@ -13,6 +13,7 @@ mod fmt;
 mod gateways;
 mod help;
 mod hosts;
+mod kv_bench;
 mod kv_clients;
 mod kv_functions;
 mod kv_inspect;

@@ -25,6 +25,8 @@ pub enum CaseName {
     EngineMix,
     /// Updates and sums of whole vectors
     EngineVector,
+    /// The same by compiled functions of a user, beside the built-in ones
+    EngineFunction,
     /// Memory accesses per operation, beside the published ones
     Accesses,
     /// A server with the protocol of Redis, beside redis
@@ -39,16 +41,23 @@ pub enum CaseName {
     Memcached,
     /// The same with memcached's meta commands
     MemcachedMeta,
+    /// A server with the batched protocol over the fabric, beside redis and memcached
+    Fabric,
+    /// The same over TCP
+    BatchTcp,
+    /// The same over UDP
+    BatchUdp,
 }
 
 impl CaseName {
     /// All cases.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::EngineGet,
         Self::EnginePut,
         Self::EngineAdd,
         Self::EngineMix,
         Self::EngineVector,
+        Self::EngineFunction,
         Self::Accesses,
         Self::Resp,
         Self::RespExec,
@@ -56,6 +65,9 @@ impl CaseName {
         Self::RespAlways,
         Self::Memcached,
         Self::MemcachedMeta,
+        Self::Fabric,
+        Self::BatchTcp,
+        Self::BatchUdp,
     ];
 
     /// Returns whether it is measured in this process.
@@ -67,6 +79,7 @@ impl CaseName {
                 | Self::EngineAdd
                 | Self::EngineMix
                 | Self::EngineVector
+                | Self::EngineFunction
                 | Self::Accesses
         )
     }

@@ -10,6 +10,7 @@ mod accesses;
 mod aims;
 mod case;
 mod draws;
+pub mod live;
 mod load;
 mod plot;
 mod servers;
@@ -23,7 +24,7 @@ use crate::harness::{Output, folder, report};
 use anyhow::{Result, ensure};
 use case::{CaseName, Setting};
 use draws::Spread;
-use load::script::Workload;
+use load::contents::Workload;
 pub use servers::client::{Arguments as LoadArguments, run as run_load};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,26 +73,27 @@ pub struct Arguments {
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=65_536)
     )]
     pub batch: usize,
-    /// Outstanding requests of a connection to a server; may be repeated [default: 1, 16 and 64]
+    /// Outstanding requests of a connection to a server, or operations in a packet; may be repeated
+    /// [default: 1, 16 and 64; in packets 16, 64 and 256]
     #[arg(
         long = "pipeline",
         value_name = "COUNT",
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=PIPELINE_MAX)
     )]
     pub pipelines: Vec<usize>,
-    /// Connections to a server
+    /// Connections to a server [default: 50; for packets 4]
     #[arg(
         long,
         value_name = "COUNT",
-        default_value_t = 50,
         value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1000)
     )]
-    pub connections: usize,
-    /// Operations on a server, as in YCSB; may be repeated [default: a and c]
+    pub connections: Option<usize>,
+    /// Operations on a server, as in YCSB; may be repeated [default: a and c, in packets also b]
     #[arg(long = "workload", value_enum, value_name = "WORKLOAD")]
     pub workloads: Vec<Workload>,
-    /// Command of a server to measure instead of `freeport kv serve`; `{port}` and
-    /// `{memcached-port}` in it are replaced
+    /// Command of a server to measure instead of `freeport kv serve`; `{port}`,
+    /// `{memcached-port}`, `{batch-port}`, `{batch-udp-port}` and `{batch-fabric}` in it are
+    /// replaced
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<String>,
     /// Number of rounds; each subject runs once per round [default: 7]
@@ -106,7 +108,8 @@ pub struct Arguments {
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// Also write kv.csv, kv-rates.svg, kv-accesses.svg and kv-servers.svg to this folder
+    /// Also write kv.csv, kv-rates.svg, kv-accesses.svg, kv-servers.svg and kv-batches.svg to this
+    /// folder
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
@@ -153,15 +156,20 @@ pub fn run(arguments: &Arguments, progress: &mut dyn FnMut(&str)) -> Result<Outp
         let rates = plot::rates(&engine, &machine);
         let counts = plot::accesses(accesses.rows(), &machine);
         let of_servers = plot::servers(&servers.results, &machine);
-        for (name, drawing) in
-            [("kv-rates.svg", rates), ("kv-accesses.svg", counts), ("kv-servers.svg", of_servers)]
-        {
+        let of_batches = plot::batches(&servers.results, &machine);
+        for (name, drawing) in [
+            ("kv-rates.svg", rates),
+            ("kv-accesses.svg", counts),
+            ("kv-servers.svg", of_servers),
+            ("kv-batches.svg", of_batches),
+        ] {
             if let Some(drawing) = drawing {
                 folder::save(out, name, drawing)?;
             }
         }
     }
-    let mut notes = aims::aims(&engine);
+    let mut notes = aims::of_engine(&engine);
+    notes.extend(aims::of_fabric(&servers.results));
     notes.extend(servers.notes.iter().cloned());
     notes.extend(machine::disturbances(load));
     let tables = engine.iter().map(MetricResult::text).chain(accesses.text());
@@ -194,9 +202,9 @@ fn of_engine(
             progress(&format!("{of}, {setting}: {step}"));
         })?);
     }
-    if cases.contains(&CaseName::EngineVector) {
+    if [CaseName::EngineVector, CaseName::EngineFunction].iter().any(|it| cases.contains(it)) {
         progress("vectors");
-        results.extend(vectors::measure(pace, arguments.quick)?);
+        results.extend(vectors::measure(cases, pace, arguments.quick)?);
     }
     Ok(results)
 }

@@ -22,10 +22,16 @@ pub fn rates(results: &[MetricResult], machine: &Machine) -> Option<String> {
     bars("The key-value engine in memory", &OPS, results, title, machine)
 }
 
-/// Draws the operations per second of servers; none if there are none.
+/// Draws the operations per second of servers with one protocol; none if there are none.
 pub fn servers(results: &[MetricResult], machine: &Machine) -> Option<String> {
-    let title = |it: &MetricResult| Some(servers::title(it));
+    let title = |it: &MetricResult| (!servers::is_batched(&it.case)).then(|| servers::title(it));
     bars("Key-value servers", &OF_SERVERS, results, title, machine)
+}
+
+/// Draws the operations per second of servers with the batched protocol; none if there are none.
+pub fn batches(results: &[MetricResult], machine: &Machine) -> Option<String> {
+    let title = |it: &MetricResult| servers::is_batched(&it.case).then(|| servers::title(it));
+    bars("The batched protocol", &OF_SERVERS, results, title, machine)
 }
 
 /// Draws the first metric of all results that have these metrics and a title.

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Operations on whole vectors: an atomic add of one number to all elements of a value, with and
 //! without the original, and the sum of all elements (KV-Direct, vector operations). The
-//! limit does the same on an array, without keys.
+//! limit does the same on an array, without keys. Functions of a user that do the same are compiled
+//! from ClickNP, and take turns with the built-in ones.
 
 use super::Pace;
+use super::case::CaseName;
 use super::draws::{Draws, Spread};
 use crate::harness::metrics::{Metric, MetricResult, Series, rate};
 use crate::harness::report::Traffic;
 use anyhow::{Context, Result, ensure};
+use freeport_kv_compiled::{Options as CompileOptions, compile_text};
 use freeport_kv_engine::{
     Engine, Index, Options, OutOfMemory, Replies, Request, Stored, Value, ValueMut,
 };
-use freeport_kv_functions::{Deltas, Element, Reduce, Update};
+use freeport_kv_functions::{Deltas, Element, Function, Reduce, Registry, Update};
 use freeport_kv_study::workload::Keys;
 use std::time::Instant;
 
@@ -36,13 +39,12 @@ enum Work {
 impl Work {
     const ALL: [Self; 3] = [Self::Add, Self::AddAndReturn, Self::Sum];
 
-    fn name(self, place: &str) -> String {
-        let work = match self {
+    fn name(self) -> &'static str {
+        match self {
             Self::Add => "add",
             Self::AddAndReturn => "add-and-return",
             Self::Sum => "sum",
-        };
-        format!("engine-vector-{work}-{place}")
+        }
     }
 
     /// GB/s that the publication reports (table of vector operations); its labels are exchanged.
@@ -57,18 +59,65 @@ impl Work {
     }
 }
 
-/// Measures all sizes, in memory and in the caches.
+/// The functions of a user.
+const TEXT: &str = "uint increase(uint v, uint delta) { return v + delta; }
+ulong total(uint v, ulong sigma) { return sigma + v; }
+";
+
+/// Functions that do the work.
+#[derive(Clone, Copy)]
+struct Functions<'a> {
+    add: Function<'a, Update>,
+    sum: Function<'a, Reduce>,
+}
+
+impl<'a> Functions<'a> {
+    fn new(registry: &'a Registry, add: u8, sum: u8) -> Result<Self> {
+        Ok(Self { add: registry.update(add)?, sum: registry.reduce(sum)? })
+    }
+}
+
+/// Functions that take turns, under one name in results.
+struct Kind<'a> {
+    name: &'static str,
+    subjects: Vec<(&'static str, Functions<'a>)>,
+    note: Option<String>,
+}
+
+/// Measures all sizes of the chosen cases, in memory and in the caches.
 ///
 /// # Errors
-/// Memory is missing, or a vector is.
-pub fn measure(pace: Pace, is_quick: bool) -> Result<Vec<MetricResult>> {
+/// Memory is missing, a vector is, or a function cannot be compiled.
+pub fn measure(cases: &[CaseName], pace: Pace, is_quick: bool) -> Result<Vec<MetricResult>> {
+    let compiled = compile_text("bench.cnp", TEXT, &CompileOptions::default())?;
+    let registry = &compiled.registry;
+    let built_in = Functions::new(registry, Update::Add.id(), Reduce::Sum.id())?;
+    let first = Registry::FIRST_USER_ID;
+    let of_user = Functions::new(registry, first, first + 1)?;
+    let kinds = [
+        (
+            CaseName::EngineVector,
+            Kind { name: "engine-vector", subjects: vec![("freeport", built_in)], note: None },
+        ),
+        (
+            CaseName::EngineFunction,
+            Kind {
+                name: "engine-function",
+                subjects: vec![("freeport: compiled", of_user), ("freeport: built in", built_in)],
+                note: compiled.is_interpreted.map(|why| format!("not compiled: {why}")),
+            },
+        ),
+    ];
+    let kinds: Vec<_> = kinds.into_iter().filter(|(case, _)| cases.contains(case)).collect();
     let sizes = if is_quick { &QUICK_SIZES[..] } else { &SIZES };
     let mut results = vec![];
     for &vector_bytes in sizes {
         for (place, bytes) in BYTES {
             let mut vectors = Vectors::new(vector_bytes, bytes.max(4 * vector_bytes))?;
-            for work in Work::ALL {
-                results.push(vectors.result(work, place, pace)?);
+            for (_, kind) in &kinds {
+                for work in Work::ALL {
+                    results.push(vectors.result(kind, work, place, pace)?);
+                }
             }
         }
     }
@@ -103,22 +152,35 @@ impl Vectors {
         Ok(Self { engine, array: vec![1; count * vector_bytes], vector_bytes, draws, next: 0 })
     }
 
-    fn result(&mut self, work: Work, place: &str, pace: Pace) -> Result<MetricResult> {
-        let mut ours = Series { name: "freeport", rounds: vec![] };
-        let mut limit = Series { name: "limit: an array", rounds: vec![] };
+    fn result(
+        &mut self,
+        kind: &Kind<'_>,
+        work: Work,
+        place: &str,
+        pace: Pace,
+    ) -> Result<MetricResult> {
+        let series = |name| Series { name, rounds: vec![] };
+        let mut all: Vec<_> = kind.subjects.iter().map(|(name, _)| series(name)).collect();
+        all.push(series("limit: an array"));
+        // All kinds have the built-in functions last, with which the array is changed.
+        let (_, built_in) = *kind.subjects.last().context("there are functions")?;
         for round in 0..=pace.rounds {
-            let rates = [self.in_engine(work, pace)?, self.in_array(work, pace)?];
+            let mut rates = vec![];
+            for (_, functions) in &kind.subjects {
+                rates.push(self.in_engine(work, *functions, pace)?);
+            }
+            rates.push(self.in_array(work, built_in, pace)?);
             if round > 0 {
-                ours.rounds.push(vec![rates[0]]);
-                limit.rounds.push(vec![rates[1]]);
+                all.iter_mut().zip(rates).for_each(|(series, rate)| series.rounds.push(vec![rate]));
             }
         }
-        let note = work.published(self.vector_bytes).map(|published| {
+        let published = work.published(self.vector_bytes).map(|published| {
             format!("published for a NIC: {published} GB/s, one key per element 2.09 GB/s")
         });
+        let name = work.name();
         Ok(MetricResult {
             bench: "kv",
-            case: work.name(place),
+            case: format!("{}-{name}-{place}", kind.name),
             traffic: Traffic::Pairs {
                 key_bytes: KEY_BYTES,
                 value_bytes: self.vector_bytes,
@@ -127,13 +189,13 @@ impl Vectors {
                 batch: BATCH,
             },
             metrics: &THROUGHPUT,
-            series: vec![ours, limit],
-            note,
+            series: all,
+            note: kind.note.clone().or(published),
         })
     }
 
-    fn in_engine(&mut self, work: Work, pace: Pace) -> Result<f64> {
-        let mut client = Client { work, original: vec![], hits: 0, sum: 0 };
+    fn in_engine(&mut self, work: Work, functions: Functions<'_>, pace: Pace) -> Result<f64> {
+        let mut client = Client { work, functions, original: vec![], hits: 0, sum: 0 };
         let (start, mut requests, mut operations) = (Instant::now(), vec![], 0);
         loop {
             requests.clear();
@@ -153,8 +215,8 @@ impl Vectors {
         }
     }
 
-    fn in_array(&mut self, work: Work, pace: Pace) -> Result<f64> {
-        let mut client = Client { work, original: vec![], hits: 0, sum: 0 };
+    fn in_array(&mut self, work: Work, functions: Functions<'_>, pace: Pace) -> Result<f64> {
+        let mut client = Client { work, functions, original: vec![], hits: 0, sum: 0 };
         let (start, mut operations) = (Instant::now(), 0);
         let count = self.array.len() / self.vector_bytes;
         loop {
@@ -175,8 +237,9 @@ impl Vectors {
 }
 
 /// Applies the function to each vector.
-struct Client {
+struct Client<'a> {
     work: Work,
+    functions: Functions<'a>,
     original: Vec<u8>,
     hits: usize,
     sum: u64,
@@ -184,7 +247,7 @@ struct Client {
 
 const ONE: [u8; 4] = 1_u32.to_le_bytes();
 
-impl Client {
+impl Client<'_> {
     fn apply(&mut self, vector: &mut [u8]) {
         let original = match self.work {
             Work::Add => None,
@@ -194,19 +257,19 @@ impl Client {
             }
             Work::Sum => return self.add_up(vector),
         };
-        let done = Update::Add.vector(ELEMENT, vector, Deltas::Same(&ONE), original);
+        let done = self.functions.add.vector(ELEMENT, vector, Deltas::Same(&ONE), original);
         self.hits += usize::from(done.is_ok());
     }
 
     fn add_up(&mut self, vector: &[u8]) {
-        if let Ok(sum) = Reduce::Sum.fold(ELEMENT, vector, &[0; 8]) {
+        if let Ok(sum) = self.functions.sum.fold(ELEMENT, vector, &[0; 8]) {
             self.sum = self.sum.wrapping_add(sum.bits());
             self.hits += 1;
         }
     }
 }
 
-impl Replies for Client {
+impl Replies for Client<'_> {
     fn get(&mut self, _: usize, value: Option<Value<'_>>) {
         if let Some(value) = value {
             self.add_up(value.bytes);

@@ -3,18 +3,15 @@
 //! arrive. Nothing blocks: a server that stops reading until its replies are read is served.
 
 use super::script::Script;
+use super::target::{Link, Target};
 use anyhow::{Context, Result, ensure};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::time::Instant;
 
-/// One of this number of replies is compared in every byte; begin, length and end of all are.
-const COMPARED: usize = 64;
-
 /// A connection with a batch of requests.
 pub struct Connection {
-    pub stream: TcpStream,
+    pub link: Link,
     /// Requests of the batch that are not answered.
     open: Range<usize>,
     /// Bytes of the script that are not sent.
@@ -26,19 +23,18 @@ pub struct Connection {
     filled: usize,
     checked: usize,
     compares: bool,
+    /// Each receipt is a datagram, which may be late or one of two alike.
+    is_lossy: bool,
 }
 
 impl Connection {
-    /// Connects to a server of this machine. `compares` is whether values are compared.
+    /// Connects to a server. `compares` is whether values are compared.
     ///
     /// # Errors
     /// Nothing listens.
-    pub fn open(port: u16, compares: bool) -> Result<Self> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("no connection")?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
+    pub fn open(target: &Target, compares: bool) -> Result<Self> {
         Ok(Self {
-            stream,
+            link: Link::open(target)?,
             open: 0..0,
             unsent: 0..0,
             batch: 0..0,
@@ -47,6 +43,7 @@ impl Connection {
             filled: 0,
             checked: 0,
             compares,
+            is_lossy: target.is_lossy(),
         })
     }
 
@@ -89,7 +86,7 @@ impl Connection {
     pub fn send(&mut self, script: &Script) -> Result<()> {
         let requests = script.requests(&self.batch);
         while !self.unsent.is_empty() {
-            match self.stream.write(&requests[self.unsent.clone()]) {
+            match self.link.send(&requests[self.unsent.clone()]) {
                 Ok(count) => self.unsent.start += count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -104,25 +101,51 @@ impl Connection {
     /// # Errors
     /// The server has closed the connection, or a reply is not what it has to be.
     pub fn receive(&mut self, script: &Script) -> Result<usize> {
-        match self.stream.read(&mut self.received[self.filled..]) {
+        match self.link.receive(&mut self.received[self.filled..]) {
             Ok(0) => anyhow::bail!("the server has closed the connection instead of replying"),
             Ok(count) => self.filled += count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
             Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(0),
             Err(error) => return Err(error).context("no reply"),
         }
-        let before = self.open.start;
-        while !self.open.is_empty() {
-            let received = &self.received[self.checked..self.filled];
-            let Some(length) = script.reply(self.open.start, received)? else { break };
-            if self.compares && self.open.start.is_multiple_of(COMPARED) {
-                script.compare(self.open.start, &received[..length])?;
-            }
-            self.checked += length;
-            self.open.start += 1;
+        let received = &self.received[self.checked..self.filled];
+        if self.is_lossy && !script.is_awaited(&self.open, received) {
+            self.filled = self.checked;
+            return Ok(0);
         }
-        let is_surplus = self.open.is_empty() && self.filled > self.checked;
+        let replies = script.replies(&self.open, received, self.compares)?;
+        self.checked += replies.bytes;
+        self.open.start += replies.count;
+        let is_surplus = self.filled > self.checked && (self.open.is_empty() || self.is_lossy);
         ensure!(!is_surplus, "the server has sent more than it was asked for");
-        Ok(self.open.start - before)
+        if self.is_lossy {
+            (self.filled, self.checked) = (0, 0);
+        }
+        // One byte more shows that there is more than was asked for.
+        let room = self.checked + replies.next_bytes + 1;
+        if self.received.len() < room {
+            self.received.resize(room, 0);
+        }
+        Ok(replies.count)
     }
+
+    /// Gives up a batch that was begun before `when` and has no reply. Returns its requests without
+    /// a reply.
+    pub fn give_up(&mut self, when: Instant) -> Option<Lost> {
+        if !self.is_lossy || self.is_done() || self.asked > when {
+            return None;
+        }
+        let requests = self.open.len() as u64;
+        self.open.start = self.open.end;
+        self.unsent = 0..0;
+        Some(Lost { requests, batch: self.batch.clone() })
+    }
+}
+
+/// A batch of which something was lost.
+pub struct Lost {
+    /// Requests without a reply.
+    pub requests: u64,
+    /// All requests of the batch.
+    pub batch: Range<usize>,
 }

@@ -7,30 +7,35 @@
 //! ([`Shape`](wire::Shape)), and the clock is read once for what arrives together. The null server
 //! ([`Null`](null::Null)) shows how fast it can be.
 
+pub mod canned;
 mod connection;
+pub mod contents;
+mod datagrams;
+mod drive;
 pub mod null;
+mod packets;
 pub mod script;
+mod tally;
+pub mod target;
 pub mod wire;
 
 use crate::harness::histogram::Histogram;
-use crate::sockets::peer::epoll::Epoll;
 use anyhow::{Result, ensure};
-use connection::Connection;
+use contents::Contents;
+use drive::Drive;
 use script::Script;
-use std::ops::Range;
-use std::time::{Duration, Instant};
-
-/// Time limit for a reply.
-const PATIENCE_MS: i32 = 10_000;
+use std::time::Duration;
+use tally::Tally;
+use target::Target;
 
 /// The way in which a script is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
-    /// Port of the server on this machine.
-    pub port: u16,
+pub struct Plan<'a> {
+    /// Where the server listens.
+    pub target: &'a Target,
     /// Number of connections.
     pub connections: usize,
-    /// Requests that a connection sends before it waits for replies.
+    /// Requests that a connection sends before it waits for replies, if they are not in packets.
     pub pipeline: usize,
     /// When it ends.
     pub span: Span,
@@ -43,6 +48,9 @@ pub struct Plan {
 pub enum Span {
     /// Each request of the script is sent once, and all are measured.
     Once,
+    /// The script is repeated until this number of requests is sent, and all are measured. The last
+    /// packet is sent whole.
+    Requests(u64),
     /// The script is repeated. Replies in `window` are measured, which begins after `warm_up`, and
     /// lasts until something is answered.
     Time { warm_up: Duration, window: Duration },
@@ -51,8 +59,10 @@ pub enum Span {
 /// The result of a load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// Requests that were sent. All were answered.
+    /// Requests that were sent. All were answered, but for those that were lost.
     pub requests: u64,
+    /// Requests without a reply, over UDP.
+    pub lost: u64,
     /// Requests that were answered in the measured time.
     pub measured: u64,
     /// The measured time.
@@ -73,214 +83,224 @@ impl Outcome {
     }
 }
 
+/// What a load has reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Requests that were answered in the measured time.
+    pub answered: u64,
+}
+
 /// Runs a load in the calling thread.
 ///
 /// # Errors
 /// A connection fails, or a reply is missing or not what it has to be.
-pub fn run(script: &Script, plan: &Plan) -> Result<Outcome> {
-    ensure!(script.len() > 0 && plan.connections > 0, "there are no requests to send");
-    let epoll = Epoll::new()?;
-    let mut connections = vec![];
-    for number in 0..plan.connections {
-        let connection = Connection::open(plan.port, plan.compares)?;
-        epoll.add(&connection.stream, number)?;
-        connections.push(connection);
-    }
-    let mut cursor = Cursor::new(script.len(), plan);
-    let mut tally = Tally::new(plan.span);
-    let mut busy = 0;
-    for (number, connection) in connections.iter_mut().enumerate() {
-        busy += usize::from(go_on(script, &mut cursor, connection, &epoll, number, &mut tally)?);
-    }
-    while busy > 0 {
-        let ready = epoll.wait(PATIENCE_MS)?;
-        ensure!(!ready.is_empty(), "no reply within {PATIENCE_MS} ms");
-        for number in ready {
-            let connection = &mut connections[number];
-            if connection.is_stuck() {
-                connection.send(script)?;
-                epoll.change(&connection.stream, number, connection.is_stuck())?;
-            }
-            let replies = connection.receive(script)?;
-            tally.count(replies as u64, connection.asked());
-            if replies > 0 && connection.is_done() {
-                let goes_on = go_on(script, &mut cursor, connection, &epoll, number, &mut tally)?;
-                busy -= usize::from(!goes_on);
-            }
-        }
-    }
-    Ok(tally.outcome())
+pub fn run(script: &Script, plan: &Plan<'_>) -> Result<Outcome> {
+    let (outcome, end) = run_watched(script, plan, &mut |_| true);
+    end.map(|()| outcome)
 }
 
-/// Sends the next batch of a connection; returns whether there is one.
-fn go_on(
+/// Runs a load in the calling thread. `watch` is called several times a second, and returns whether
+/// the load shall continue. The result is what was reached before the end, also before an error.
+pub fn run_watched(
     script: &Script,
-    cursor: &mut Cursor,
-    connection: &mut Connection,
-    epoll: &Epoll,
-    number: usize,
+    plan: &Plan<'_>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> (Outcome, Result<()>) {
+    let mut tally = Tally::new(plan.span);
+    let end = drive(script, plan, &mut tally, watch);
+    (tally.outcome(), end)
+}
+
+fn drive(
+    script: &Script,
+    plan: &Plan<'_>,
     tally: &mut Tally,
-) -> Result<bool> {
-    if tally.is_over() {
-        return Ok(false);
-    }
-    let Some(batch) = cursor.next() else { return Ok(false) };
-    tally.requests += batch.len() as u64;
-    connection.ask(script, batch, tally.now)?;
-    if connection.is_stuck() {
-        epoll.change(&connection.stream, number, true)?;
-    }
-    Ok(true)
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<()> {
+    ensure!(script.len() > 0 && plan.connections > 0, "there are no requests to send");
+    let drive = Drive::new(script, plan, tally)?;
+    drive.run(watch)
 }
 
-/// The place in a script that all connections share.
-struct Cursor {
-    next: usize,
-    end: usize,
-    pipeline: usize,
-    is_repeated: bool,
-}
+/// Records and bytes that are stored by one script.
+const RECORDS: u64 = 1 << 16;
+const FILL_BYTES: u64 = 64 << 20;
+const FILL_PIPELINE: usize = 64;
 
-impl Cursor {
-    fn new(end: usize, plan: &Plan) -> Self {
-        let is_repeated = plan.span != Span::Once;
-        Self { next: 0, end, pipeline: plan.pipeline.max(1), is_repeated }
+/// Stores all pairs. `watch` gets the number of those stored, and returns whether to continue.
+///
+/// # Errors
+/// A pair is not stored.
+pub fn fill(
+    target: &Target,
+    contents: &Contents,
+    watch: &mut dyn FnMut(u64) -> bool,
+) -> Result<()> {
+    let pair_bytes = (contents.key_bytes + contents.value_bytes) as u64;
+    let records = RECORDS.min(FILL_BYTES / pair_bytes).max(1);
+    let (pipeline, span) = (FILL_PIPELINE, Span::Once);
+    let plan = Plan { target, connections: 1, pipeline, span, compares: true };
+    let mut first = 0;
+    while first < contents.pairs && watch(first) {
+        let ranks = first..(first + records).min(contents.pairs);
+        first = ranks.end;
+        run(&Script::fill(*contents, ranks, pipeline), &plan)?;
     }
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        if self.next == self.end && self.is_repeated {
-            self.next = 0;
-        }
-        let batch = self.next..(self.next + self.pipeline).min(self.end);
-        self.next = batch.end;
-        (!batch.is_empty()).then_some(batch)
-    }
-}
-
-/// Counts, and reads the clock.
-struct Tally {
-    begin: Instant,
-    end: Option<Instant>,
-    /// When replies arrived last.
-    now: Instant,
-    requests: u64,
-    measured: u64,
-    latencies: Histogram,
-}
-
-impl Tally {
-    fn new(span: Span) -> Self {
-        let now = Instant::now();
-        let (begin, end) = match span {
-            Span::Once => (now, None),
-            Span::Time { warm_up, window } => (now + warm_up, Some(now + warm_up + window)),
-        };
-        let latencies = Histogram::default();
-        Self { begin, end, now, requests: 0, measured: 0, latencies }
-    }
-
-    #[inline]
-    fn count(&mut self, replies: u64, asked: Instant) {
-        self.now = Instant::now();
-        if replies == 0 || self.now < self.begin || self.is_over() {
-            return;
-        }
-        self.measured += replies;
-        self.latencies.add_times(self.now - asked, replies);
-        // On a busy machine, nothing may have been answered in the window.
-        self.end = self.end.map(|end| end.max(self.now));
-    }
-
-    fn is_over(&self) -> bool {
-        self.measured > 0 && self.end.is_some_and(|end| self.now >= end)
-    }
-
-    fn outcome(self) -> Outcome {
-        let elapsed = self.end.unwrap_or(self.now) - self.begin;
-        let Self { requests, measured, latencies, .. } = self;
-        Outcome { requests, measured, elapsed, latencies }
-    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::draws::Spread;
-    use super::null::{Canned, Null};
-    use super::script::{Contents, Workload};
-    use super::wire::Wire;
+    use super::canned::Canned;
+    use super::contents::{Form, Workload};
+    use super::null::Null;
+    use super::script::Recipe;
+    use super::wire::{Kind, Wire};
     use super::*;
 
-    fn contents(wire: Wire) -> Contents {
-        Contents { wire, key_bytes: 6, value_bytes: 30, pairs: 500 }
+    fn contents(form: Form) -> Contents {
+        Contents { form, key_bytes: 6, value_bytes: 30, pairs: 500, are_counters: false }
     }
 
-    fn once(port: u16, connections: usize, pipeline: usize) -> Plan {
-        Plan { port, connections, pipeline, span: Span::Once, compares: true }
+    fn forms() -> impl Iterator<Item = Form> {
+        Wire::ALL.into_iter().map(Form::Single).chain([Form::STREAM])
+    }
+
+    fn once(target: &Target, connections: usize, pipeline: usize) -> Plan<'_> {
+        Plan { target, connections, pipeline, span: Span::Once, compares: true }
+    }
+
+    fn recipe(workload: Workload, pipeline: usize) -> Recipe {
+        Recipe { workload, spread: Spread::Uniform, pipeline, seed: 20 }
     }
 
     #[test]
     fn every_request_is_sent_and_answered_once() {
-        for wire in Wire::ALL {
-            let script = Script::fill(contents(wire), 0..500);
-            let null = Null::start(Canned::new(&contents(wire)), None).expect("a server");
-            for (connections, pipeline) in [(1, 1), (7, 3), (100, 64)] {
-                let outcome = run(&script, &once(null.port(), connections, pipeline));
-                let outcome = outcome.expect("it is answered");
-                assert_eq!((outcome.requests, outcome.measured), (500, 500));
-                assert_eq!(outcome.latencies.len(), 500);
+        let folder = tempfile::tempdir().expect("a folder");
+        for (number, form) in forms().enumerate() {
+            let canned = Canned::new(&contents(form));
+            let null = Null::start(canned.clone(), None).expect("a server");
+            let path = folder.path().join(number.to_string());
+            let on_fabric = Null::start_on_fabric(&path, canned, None).expect("a server");
+            for (connections, pipeline) in [(1, 1), (7, 3), (40, 64)] {
+                let script = Script::fill(contents(form), 0..500, pipeline);
+                for null in [&null, &on_fabric] {
+                    let outcome = run(&script, &once(null.target(), connections, pipeline));
+                    let outcome = outcome.expect("it is answered");
+                    assert_eq!((outcome.requests, outcome.measured), (500, 500));
+                    assert_eq!(outcome.latencies.len(), 500);
+                }
             }
-            assert_eq!(null.end().expect("it has answered"), 3 * 500);
+            for null in [null, on_fabric] {
+                assert_eq!(null.end().expect("it has answered"), 3 * 500);
+            }
         }
     }
 
     #[test]
     fn the_requests_of_a_time_are_all_answered_and_some_are_measured() {
-        let contents = contents(Wire::Resp);
-        let script = Script::mixed(contents, Workload::A, Spread::Uniform);
-        let null = Null::start(Canned::new(&contents), None).expect("a server");
-        let mut requests = 0;
-        // A window that is too short for a reply lasts longer.
-        for window in [Duration::from_millis(50), Duration::ZERO] {
-            let span = Span::Time { warm_up: Duration::from_millis(5), window };
-            let port = null.port();
-            let plan = Plan { port, connections: 3, pipeline: 7, span, compares: false };
-            let outcome = run(&script, &plan).expect("it is answered");
-            assert_eq!(outcome.latencies.len(), outcome.measured);
-            assert!((1..=outcome.requests).contains(&outcome.measured));
-            assert!(outcome.elapsed >= window && !outcome.elapsed.is_zero());
-            requests += outcome.requests;
+        for form in forms() {
+            let contents = contents(form);
+            let script = Script::mixed(contents, &recipe(Workload::A, 7));
+            let null = Null::start(Canned::new(&contents), None).expect("a server");
+            let mut requests = 0;
+            // A window that is too short for a reply lasts longer.
+            for window in [Duration::from_millis(50), Duration::ZERO] {
+                let span = Span::Time { warm_up: Duration::from_millis(5), window };
+                let target = null.target();
+                let plan = Plan { target, connections: 3, pipeline: 7, span, compares: false };
+                let outcome = run(&script, &plan).expect("it is answered");
+                assert_eq!(outcome.latencies.len(), outcome.measured);
+                assert!((1..=outcome.requests).contains(&outcome.measured));
+                assert!(outcome.elapsed >= window && !outcome.elapsed.is_zero());
+                requests += outcome.requests;
+            }
+            assert_eq!(null.end().expect("it has answered"), requests);
         }
-        assert_eq!(null.end().expect("it has answered"), requests);
+    }
+
+    #[test]
+    fn a_number_of_requests_is_sent_again_and_again() {
+        for (form, expected) in
+            [(Form::Single(Wire::Resp), 9_001..=9_001), (Form::STREAM, 9_001..=9_016)]
+        {
+            let contents = contents(form).of_counters();
+            let script = Script::mixed(contents, &recipe(Workload::FetchAdd, 16));
+            let null = Null::start(Canned::new(&contents), None).expect("a server");
+            let span = Span::Requests(9_001);
+            let target = null.target();
+            let plan = Plan { target, connections: 3, pipeline: 16, span, compares: true };
+            let outcome = run(&script, &plan).expect("it is answered");
+            assert!(expected.contains(&outcome.requests), "{outcome:?}");
+            assert_eq!(outcome.requests, outcome.measured);
+        }
+    }
+
+    #[test]
+    fn a_load_that_is_stopped_has_reached_something() {
+        let contents = contents(Form::Single(Wire::Resp));
+        let script = Script::mixed(contents, &recipe(Workload::A, 1));
+        let null = Null::start(Canned::new(&contents), None).expect("a server");
+        let span = Span::Requests(u64::MAX);
+        let target = null.target();
+        let plan = Plan { target, connections: 2, pipeline: 1, span, compares: false };
+        let mut reports = 0;
+        let (outcome, end) = run_watched(&script, &plan, &mut |progress| {
+            reports += 1;
+            progress.answered == 0
+        });
+        end.expect("no error");
+        assert!(reports > 0 && outcome.measured > 0 && outcome.rate() > 0.0);
     }
 
     #[test]
     fn batches_larger_than_the_buffers_of_sockets_pass() {
-        let contents =
-            Contents { wire: Wire::Text, key_bytes: 6, value_bytes: 200_000, pairs: 100 };
-        let script = Script::fill(contents, 0..100);
-        let null = Null::start(Canned::new(&contents), None).expect("a server");
-        let outcome = run(&script, &once(null.port(), 1, 100)).expect("it is answered");
-        assert_eq!((outcome.requests, null.end().expect("it has answered")), (100, 100));
+        for form in [Form::Single(Wire::Text), Form::STREAM] {
+            let contents = Contents { value_bytes: 200_000, pairs: 100, ..contents(form) };
+            let script = Script::fill(contents, 0..100, 100);
+            let null = Null::start(Canned::new(&contents), None).expect("a server");
+            let outcome = run(&script, &once(null.target(), 1, 100)).expect("it is answered");
+            assert_eq!((outcome.requests, null.end().expect("it has answered")), (100, 100));
+        }
     }
 
     #[test]
     fn a_wrong_reply_ends_the_load() {
-        let contents = contents(Wire::Resp);
-        let failed = |script: &Script, canned: Canned| {
+        let contents = contents(Form::Single(Wire::Resp));
+        let failed = |script: &Script, kind: Kind, reply: &str| {
+            let mut canned = Canned::new(&contents);
+            let Canned::Single(single) = &mut canned else { panic!("not packets") };
+            if !reply.is_empty() {
+                single.replies[kind as usize] = reply.into();
+            }
             let null = Null::start(canned, None).expect("a server");
-            let error = run(script, &once(null.port(), 2, 4)).expect_err("a wrong reply");
+            let error = run(script, &once(null.target(), 2, 4)).expect_err("a wrong reply");
             error.to_string()
         };
-        let right = || Canned::new(&contents);
-        let writes = Script::fill(contents, 0..500);
-        let said = failed(&writes, Canned { stored: b"-OOM\r\n".into(), ..right() });
+        let writes = Script::fill(contents, 0..500, 1);
+        let said = failed(&writes, Kind::Write, "-OOM\r\n");
         assert!(said.contains("-OOM"), "{said}");
-        let said = failed(&writes, Canned { stored: b"+OK\r\n+".into(), ..right() });
+        let said = failed(&writes, Kind::Write, "+OK\r\n+");
         assert!(said.contains("unexpected reply") || said.contains("more than"), "{said}");
-        let reads = Script::mixed(contents, Workload::C, Spread::Uniform);
-        let said = failed(&reads, Canned { value: b"$-1\r\n".into(), ..right() });
+        let reads = Script::mixed(contents, &recipe(Workload::C, 1));
+        let said = failed(&reads, Kind::Read, "$-1\r\n");
         assert!(said.contains("unexpected reply"), "{said}");
         // The right shape with a value that nobody has stored.
-        assert!(failed(&reads, right()).contains("a wrong value"));
+        assert!(failed(&reads, Kind::Read, "").contains("a wrong value"));
+    }
+
+    #[test]
+    fn wrong_values_in_packets_end_the_load() {
+        let reads = Script::mixed(contents(Form::STREAM), &recipe(Workload::C, 16));
+        for (value, expected) in [
+            (vec![], "an unexpected reply"),
+            (vec![0; 29], "an unexpected reply"),
+            (vec![0; 30], "a wrong value"),
+        ] {
+            let null = Null::start(Canned::Packets(value), None).expect("a server");
+            let error = run(&reads, &once(null.target(), 2, 16)).expect_err("a wrong reply");
+            assert!(error.to_string().contains(expected), "{error:#}");
+        }
     }
 }

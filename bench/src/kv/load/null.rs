@@ -2,61 +2,22 @@
 //! A server that stores nothing and gives the same replies again and again: what the load generator
 //! reaches with it is the limit of the generator and of the kernel's sockets.
 
-use super::script::Contents;
+use super::canned::{Answers, Canned};
+use super::target::{Link, RING_BYTES, Target};
 use crate::harness::machine::pin_to;
 use crate::sockets::peer::epoll::Epoll;
 use anyhow::{Context, Result, anyhow, ensure};
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::thread::JoinHandle;
-
-/// Requests of fixed lengths, and the reply to each kind.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Canned {
-    /// Bytes of a request for a value, and of one that stores a value.
-    pub request_bytes: [usize; 2],
-    /// Place and value of the byte that tells them apart.
-    pub mark: (usize, u8),
-    /// Reply to a request for a value.
-    pub value: Vec<u8>,
-    /// Reply to a request that stores a value.
-    pub stored: Vec<u8>,
-}
-
-impl Canned {
-    /// Replies to requests for these contents, with a key and a value of `0`.
-    pub fn new(contents: &Contents) -> Self {
-        let Contents { wire, key_bytes, value_bytes, .. } = *contents;
-        let (key, zeros) = (vec![b'0'; key_bytes], vec![b'0'; value_bytes]);
-        let (mut read, mut write, mut value) = (vec![], vec![], vec![]);
-        wire.read(&key, &mut read);
-        wire.write(&key, &zeros, &mut write);
-        wire.value(&key, &zeros, &mut value);
-        let request_bytes = [read.len(), write.len()];
-        Self { request_bytes, mark: wire.mark_of_writes(), value, stored: wire.stored().into() }
-    }
-
-    /// Appends the replies to all complete requests. Returns their bytes and their number.
-    fn reply(&self, requests: &[u8], replies: &mut Vec<u8>) -> (usize, u64) {
-        let (mut at, mut count) = (0, 0);
-        let (place, byte) = self.mark;
-        while let Some(mark) = requests.get(at + place) {
-            let is_write = *mark == byte;
-            let end = at + self.request_bytes[usize::from(is_write)];
-            if end > requests.len() {
-                break;
-            }
-            replies.extend_from_slice(if is_write { &self.stored } else { &self.value });
-            (at, count) = (end, count + 1);
-        }
-        (at, count)
-    }
-}
+use freeport_fabric::shm;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread::{JoinHandle, yield_now};
 
 /// A running null server in a thread, which ends with this value.
 pub struct Null {
-    port: u16,
+    target: Target,
     /// Closing this ends the thread.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<Result<u64>>>,
@@ -70,21 +31,40 @@ impl Null {
     pub fn start(canned: Canned, core: Option<usize>) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("the null server")?;
         listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
+        let target = Target::local(listener.local_addr()?.port());
+        Self::serve(Listener::Tcp(listener), target, canned, core)
+    }
+
+    /// Starts the server for connections over the fabric that begin at `path`.
+    ///
+    /// # Errors
+    /// No socket.
+    pub fn start_on_fabric(path: &Path, canned: Canned, core: Option<usize>) -> Result<Self> {
+        let listener = UnixListener::bind(path).context("the null server")?;
+        listener.set_nonblocking(true)?;
+        Self::serve(Listener::Fabric(listener), Target::Fabric(path.into()), canned, core)
+    }
+
+    fn serve(
+        listener: Listener,
+        target: Target,
+        canned: Canned,
+        core: Option<usize>,
+    ) -> Result<Self> {
         let (end, its_end) = UnixStream::pair()?;
         let work = move || {
             if let Some(core) = core {
                 ensure!(pin_to(core), "the null server cannot be pinned to a core");
             }
-            serve(&canned, &listener, &its_end)
+            serve(canned, &listener, &its_end)
         };
         let thread = std::thread::Builder::new().name("null server".into()).spawn(work)?;
-        Ok(Self { port, end: Some(end), thread: Some(thread) })
+        Ok(Self { target, end: Some(end), thread: Some(thread) })
     }
 
-    /// The port that it listens on.
-    pub fn port(&self) -> u16 {
-        self.port
+    /// Where it listens.
+    pub fn target(&self) -> &Target {
+        &self.target
     }
 
     /// Ends it; returns the number of requests that it has answered.
@@ -109,9 +89,44 @@ impl Drop for Null {
     }
 }
 
+/// Where clients come from.
+enum Listener {
+    Tcp(TcpListener),
+    Fabric(UnixListener),
+}
+
+impl Listener {
+    /// The next client, unless it is gone again.
+    fn accept(&self) -> Option<Link> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().ok()?;
+                // Accepted sockets do not inherit that the listener does not block.
+                stream.set_nodelay(true).ok()?;
+                Some(Link::Tcp(stream))
+            }
+            Self::Fabric(listener) => {
+                let (stream, _) = listener.accept().ok()?;
+                let options = shm::Options::with_capacity(RING_BYTES);
+                let ring = shm::Connection::accept(stream, &options).ok()?;
+                Some(Link::Fabric(Box::new(ring)))
+            }
+        }
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(listener) => listener.as_raw_fd(),
+            Self::Fabric(listener) => listener.as_raw_fd(),
+        }
+    }
+}
+
 /// A connection, and bytes of a request that is incomplete.
 struct Client {
-    stream: TcpStream,
+    link: Link,
     rest: usize,
     received: Vec<u8>,
 }
@@ -120,79 +135,89 @@ struct Client {
 const LISTENER: usize = usize::MAX;
 const END: usize = usize::MAX - 1;
 const BUFFER_BYTES: usize = 64 << 10;
+/// Polls of all rings in vain before they are waited for.
+const POLLS: u32 = 4_000;
+/// Polls in vain before others may use the core between two of them.
+const POLLS_ALONE: u32 = 1_000;
 
-fn serve(canned: &Canned, listener: &TcpListener, end: &UnixStream) -> Result<u64> {
+fn serve(canned: Canned, listener: &Listener, end: &UnixStream) -> Result<u64> {
     let epoll = Epoll::new()?;
     epoll.add(listener, LISTENER)?;
     epoll.add(end, END)?;
-    let longest = canned.request_bytes[0].max(canned.request_bytes[1]);
+    let is_polled = matches!(listener, Listener::Fabric(_));
+    let mut answers = Answers::new(canned);
     let mut clients: Vec<Option<Client>> = vec![];
-    let (mut replies, mut count) = (vec![], 0);
+    let (mut count, mut idle) = (0, 0);
     loop {
+        let mut served = 0;
+        if is_polled {
+            served =
+                (0..clients.len()).map(|number| answer(&mut clients, number, &mut answers)).sum();
+            idle = if served > 0 { 0 } else { idle + 1 };
+            if idle >= POLLS_ALONE {
+                yield_now();
+            }
+        }
+        count += served;
+        if is_polled && (idle < POLLS || !arm(&mut clients)) && !clients.is_empty() {
+            continue;
+        }
         for number in epoll.wait(-1)? {
             match number {
                 END => return Ok(count),
                 LISTENER => {
-                    let Ok((stream, _)) = listener.accept() else { continue };
-                    // Accepted sockets do not inherit that the listener does not block.
-                    stream.set_nodelay(true)?;
-                    epoll.add(&stream, clients.len())?;
-                    let received = vec![0; BUFFER_BYTES + longest];
-                    clients.push(Some(Client { stream, rest: 0, received }));
+                    let Some(link) = listener.accept() else { continue };
+                    epoll.add(&link, clients.len())?;
+                    let received = vec![0; BUFFER_BYTES];
+                    clients.push(Some(Client { link, rest: 0, received }));
                 }
-                _ => {
-                    let Some(client) = &mut clients[number] else { continue };
-                    match client.answer(canned, &mut replies) {
-                        Some(answered) => count += answered,
-                        None => clients[number] = None,
-                    }
-                }
+                _ if is_polled => {}
+                _ => count += answer(&mut clients, number, &mut answers),
             }
         }
     }
+}
+
+/// Prepares all clients for a wait; returns whether none has sent anything.
+fn arm(clients: &mut [Option<Client>]) -> bool {
+    // One that is gone is noticed when it is read.
+    clients.iter_mut().flatten().all(|client| client.link.arm(false).unwrap_or(false))
+}
+
+/// Answers what a client has sent; returns the number of requests. One that has closed is removed.
+fn answer(clients: &mut [Option<Client>], number: usize, answers: &mut Answers) -> u64 {
+    let Some(client) = &mut clients[number] else { return 0 };
+    client.answer(answers).unwrap_or_else(|| {
+        clients[number] = None;
+        0
+    })
 }
 
 impl Client {
     /// Answers what has arrived; returns the number of requests, or none if the client has closed.
-    fn answer(&mut self, canned: &Canned, replies: &mut Vec<u8>) -> Option<u64> {
-        let read = self.stream.read(&mut self.received[self.rest..]).ok()?;
-        if read == 0 {
-            return None;
+    fn answer(&mut self, answers: &mut Answers) -> Option<u64> {
+        if self.rest == self.received.len() {
+            self.received.resize(2 * self.rest, 0);
         }
+        let read = match self.link.receive(&mut self.received[self.rest..]) {
+            Ok(0) => return None,
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(0),
+            Err(_) => return None,
+        };
         let filled = self.rest + read;
-        replies.clear();
-        let (taken, count) = canned.reply(&self.received[..filled], replies);
+        let (taken, count) = answers.reply(&self.received[..filled])?;
         self.received.copy_within(taken..filled, 0);
         self.rest = filled - taken;
-        self.stream.write_all(replies).ok()?;
-        Some(count)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::wire::Wire;
-    use super::*;
-
-    #[test]
-    fn requests_in_pieces_are_answered_when_they_are_complete() {
-        for wire in Wire::ALL {
-            let contents = Contents { wire, key_bytes: 4, value_bytes: 9, pairs: 10 };
-            let canned = Canned::new(&contents);
-            let mut requests = vec![];
-            wire.read(b"0001", &mut requests);
-            let first = requests.len();
-            wire.write(b"0002", b"123456789", &mut requests);
-            for end in 0..=requests.len() {
-                let mut replies = vec![];
-                let (taken, count) = canned.reply(&requests[..end], &mut replies);
-                let expected = match end {
-                    _ if end < first => (0, 0),
-                    _ if end < requests.len() => (first, 1),
-                    _ => (requests.len(), 2),
-                };
-                assert_eq!((taken, count), expected);
+        let mut replies = answers.replies();
+        while !replies.is_empty() {
+            match self.link.send(replies) {
+                Ok(sent) => replies = &replies[sent..],
+                // The client reads before it sends more.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => yield_now(),
+                Err(_) => return None,
             }
         }
+        Some(count)
     }
 }

@@ -5,7 +5,23 @@
 
 use anyhow::{Result, bail};
 
-/// A protocol of key-value servers.
+/// The work of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Returns the value.
+    Read,
+    /// Stores a value.
+    Write,
+    /// Adds one to the value, a number.
+    Add,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Add];
+}
+
+/// A protocol of key-value servers whose requests stand by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Wire {
     /// RESP, as arrays of strings
@@ -56,6 +72,19 @@ impl Wire {
         }
     }
 
+    /// Appends a request that adds one to the number under `key`, and returns the sum.
+    pub fn add(self, key: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Resp => {
+                out.extend_from_slice(b"*3\r\n$6\r\nINCRBY\r\n");
+                bulk(key, out);
+                bulk(b"1", out);
+            }
+            Self::Text => append(&[b"incr ", key, b" 1\r\n"], out),
+            Self::Meta => append(&[b"ma ", key, b" v\r\n"], out),
+        }
+    }
+
     /// Appends the reply to a request for a value that is there.
     pub fn value(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let length = value.len().to_string();
@@ -78,12 +107,21 @@ impl Wire {
         }
     }
 
-    /// The byte of a request that tells writes from reads: its place, and its value in writes.
-    pub fn mark_of_writes(self) -> (usize, u8) {
+    /// Appends the reply to a request that has added one; `sum` is in decimal digits.
+    pub fn sum(self, sum: &[u8], out: &mut Vec<u8>) {
         match self {
-            Self::Resp => (1, b'3'),
-            Self::Text => (0, b's'),
-            Self::Meta => (1, b's'),
+            Self::Resp => append(&[b":", sum, b"\r\n"], out),
+            Self::Text => append(&[sum, b"\r\n"], out),
+            Self::Meta => self.value(&[], sum, out),
+        }
+    }
+
+    /// The place of a byte in which requests of each kind differ from the others.
+    pub fn mark(self) -> usize {
+        match self {
+            Self::Resp => 8,
+            Self::Text => 0,
+            Self::Meta => 1,
         }
     }
 }
@@ -109,25 +147,25 @@ pub struct Shape {
 const SHOWN: usize = 80;
 
 impl Shape {
-    /// Replies that return values.
-    pub fn of_values(wire: Wire, key_bytes: usize, value_bytes: usize) -> Self {
+    /// Replies of one kind, for keys and values of these lengths.
+    pub fn new(wire: Wire, kind: Kind, key_bytes: usize, value_bytes: usize) -> Self {
         let reply = |byte: u8| {
+            let (key, value) = (vec![byte; key_bytes], vec![byte; value_bytes]);
             let mut reply = vec![];
-            wire.value(&vec![byte; key_bytes], &vec![byte; value_bytes], &mut reply);
+            match kind {
+                Kind::Read => wire.value(&key, &value, &mut reply),
+                Kind::Write => reply.extend_from_slice(wire.stored()),
+                Kind::Add => wire.sum(&value, &mut reply),
+            }
             reply
         };
         // Keys and values differ in every byte, so what is equal is in all replies.
         let (one, other) = (reply(0), reply(1));
         let is_same = |(a, b): &(&u8, &u8)| a == b;
         let head = one.iter().zip(&other).take_while(is_same).count();
-        let tail = one.iter().rev().zip(other.iter().rev()).take_while(is_same).count();
+        let rest = one[head..].iter().rev().zip(other[head..].iter().rev());
+        let tail = rest.take_while(is_same).count();
         Self { bytes: one.len(), head: one[..head].into(), tail: one[one.len() - tail..].into() }
-    }
-
-    /// Replies that say that a value was stored.
-    pub fn of_stored(wire: Wire) -> Self {
-        let reply = wire.stored();
-        Self { bytes: reply.len(), head: reply.into(), tail: [].into() }
     }
 
     /// Bytes of a reply.
@@ -167,7 +205,7 @@ mod tests {
     #[test]
     fn replies_are_known_by_begin_length_and_end() {
         for wire in Wire::ALL {
-            let shape = Shape::of_values(wire, 3, 5);
+            let shape = Shape::new(wire, Kind::Read, 3, 5);
             let reply = value(wire);
             assert_eq!(shape.bytes(), reply.len());
             for end in 0..reply.len() {
@@ -178,7 +216,7 @@ mod tests {
             let mut longer = vec![];
             wire.value(b"key", b"values", &mut longer);
             assert!(shape.is_complete(&longer).is_err(), "{wire:?}");
-            let stored = Shape::of_stored(wire);
+            let stored = Shape::new(wire, Kind::Write, 3, 5);
             assert!(stored.is_complete(wire.stored()).expect("a reply"));
             assert!(stored.is_complete(&reply).is_err());
         }
@@ -193,7 +231,7 @@ mod tests {
             (Wire::Text, "SERVER_ERROR out of memory"),
             (Wire::Meta, "EN\r\n"),
         ] {
-            let error = Shape::of_values(wire, 3, 5).is_complete(reply.as_bytes());
+            let error = Shape::new(wire, Kind::Read, 3, 5).is_complete(reply.as_bytes());
             let error = error.expect_err("not a value").to_string();
             assert!(error.contains(reply.trim_end()), "{error}");
         }
@@ -202,17 +240,21 @@ mod tests {
     #[test]
     fn requests_are_those_of_the_protocols_and_are_told_apart() {
         let of = |wire: Wire| {
-            let (mut read, mut write) = (vec![], vec![]);
-            wire.read(b"key", &mut read);
-            wire.write(b"key", b"value", &mut write);
-            let (place, byte) = wire.mark_of_writes();
-            assert!(read[place] != byte && write[place] == byte, "{wire:?}");
-            [read, write].map(|request| String::from_utf8(request).expect("ASCII"))
+            let mut requests = [vec![], vec![], vec![]];
+            let [read, write, add] = &mut requests;
+            wire.read(b"key", read);
+            wire.write(b"key", b"value", write);
+            wire.add(b"key", add);
+            let [read, write, add] = [read, write, add].map(|request| request[wire.mark()]);
+            assert!(read != write && write != add && add != read, "{wire:?}");
+            requests.map(|request| String::from_utf8(request).expect("ASCII"))
         };
         let resp = of(Wire::Resp);
         assert_eq!(resp[0], "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
         assert_eq!(resp[1], "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n");
-        assert_eq!(of(Wire::Text), ["get key\r\n", "set key 0 0 5\r\nvalue\r\n"]);
-        assert_eq!(of(Wire::Meta), ["mg key v\r\n", "ms key 5\r\nvalue\r\n"]);
+        assert_eq!(resp[2], "*3\r\n$6\r\nINCRBY\r\n$3\r\nkey\r\n$1\r\n1\r\n");
+        let expected = ["get key\r\n", "set key 0 0 5\r\nvalue\r\n", "incr key 1\r\n"];
+        assert_eq!(of(Wire::Text), expected);
+        assert_eq!(of(Wire::Meta), ["mg key v\r\n", "ms key 5\r\nvalue\r\n", "ma key v\r\n"]);
     }
 }

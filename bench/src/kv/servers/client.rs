@@ -3,7 +3,9 @@
 //! accelerated.
 
 use super::super::draws::Spread;
-use super::super::load::script::{Contents, Script, Workload};
+use super::super::load::contents::{Contents, Form, Workload};
+use super::super::load::script::{Recipe, Script};
+use super::super::load::target::Target;
 use super::super::load::wire::Wire;
 use super::super::load::{self, Outcome, Plan, Span};
 use crate::harness::Output;
@@ -18,6 +20,8 @@ use std::time::Duration;
 
 /// Time that a process may take beyond the length of its load.
 const LONGEST: Duration = Duration::from_secs(60);
+/// Seed of all draws.
+const SEED: u64 = 20;
 
 /// Sends requests to a key-value server: for `freeport bench kv` only
 #[derive(Clone, Debug, clap::Args)]
@@ -35,6 +39,8 @@ pub struct Arguments {
     value_bytes: usize,
     #[arg(long)]
     pairs: u64,
+    #[arg(long)]
+    counters: bool,
     #[arg(long)]
     port: u16,
     #[arg(long)]
@@ -81,12 +87,13 @@ impl Figures {
 impl Load {
     /// Makes the requests.
     pub fn script(&self) -> Script {
-        Script::mixed(self.contents, self.workload, self.spread)
+        let Self { workload, spread, pipeline, .. } = *self;
+        Script::mixed(self.contents, &Recipe { workload, spread, pipeline, seed: SEED })
     }
 
-    fn plan(&self, port: u16, compares: bool) -> Plan {
+    fn plan<'a>(&self, target: &'a Target, compares: bool) -> Plan<'a> {
         let Self { connections, pipeline, warm_up, window, .. } = *self;
-        Plan { port, connections, pipeline, span: Span::Time { warm_up, window }, compares }
+        Plan { target, connections, pipeline, span: Span::Time { warm_up, window }, compares }
     }
 
     /// Sends the requests of `script` from a thread on `core`. `compares` is whether values that
@@ -97,25 +104,26 @@ impl Load {
     pub fn in_thread(
         &self,
         script: &Script,
-        port: u16,
+        target: &Target,
         core: usize,
         compares: bool,
     ) -> Result<Figures> {
         let work = || {
             ensure!(pin_to(core), "the load generator cannot be pinned to a core");
-            Ok(Figures::of(&load::run(script, &self.plan(port, compares))?))
+            Ok(Figures::of(&load::run(script, &self.plan(target, compares))?))
         };
         std::thread::scope(|scope| scope.spawn(work).join())
             .unwrap_or_else(|_| Err(anyhow!("the load generator has panicked")))
     }
 
-    /// Sends the same requests from an accelerated process on `core`.
+    /// Sends the same requests by this protocol from an accelerated process on `core`.
     ///
     /// # Errors
     /// The process fails.
     pub fn in_process(
         &self,
         launcher: &Launcher,
+        wire: Wire,
         port: u16,
         core: usize,
         folder: &Path,
@@ -123,8 +131,11 @@ impl Load {
         let itself = std::env::current_exe().context("this program has no path")?;
         let mut command = launcher.command(Mode::Accelerated, &itself);
         command.args(["bench", "kv-load"]);
-        for (name, value) in self.options(port) {
+        for (name, value) in self.options(wire, port) {
             command.arg(format!("--{name}={value}"));
+        }
+        if self.contents.are_counters {
+            command.arg("--counters");
         }
         let name = "the load generator";
         let log = folder.join("client.log");
@@ -136,8 +147,8 @@ impl Load {
     }
 
     /// The options of the process, which [`Arguments`] reads.
-    fn options(&self, port: u16) -> Vec<(&'static str, String)> {
-        let Contents { wire, key_bytes, value_bytes, pairs } = self.contents;
+    fn options(&self, wire: Wire, port: u16) -> Vec<(&'static str, String)> {
+        let Contents { key_bytes, value_bytes, pairs, .. } = self.contents;
         vec![
             ("wire", word(wire)),
             ("workload", word(self.workload)),
@@ -164,8 +175,9 @@ fn word(value: impl ValueEnum) -> String {
 /// # Errors
 /// A reply is missing or not what it has to be.
 pub fn run(arguments: &Arguments) -> Result<Output> {
-    let Arguments { wire, key_bytes, value_bytes, pairs, .. } = *arguments;
-    let contents = Contents { wire, key_bytes, value_bytes, pairs };
+    let Arguments { key_bytes, value_bytes, pairs, counters, .. } = *arguments;
+    let form = Form::Single(arguments.wire);
+    let contents = Contents { form, key_bytes, value_bytes, pairs, are_counters: counters };
     contents.check()?;
     let load = Load {
         contents,
@@ -176,14 +188,17 @@ pub fn run(arguments: &Arguments) -> Result<Output> {
         warm_up: Duration::from_millis(arguments.warm_up_ms),
         window: Duration::from_millis(arguments.window_ms),
     };
-    let outcome = load::run(&load.script(), &load.plan(arguments.port, true))?;
+    let target = Target::local(arguments.port);
+    let outcome = load::run(&load.script(), &load.plan(&target, true))?;
     let text = serde_json::to_string(&Figures::of(&outcome))? + "\n";
     Ok(Output { text, ..Output::default() })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::load::null::{Canned, Null};
+    use super::super::super::load::canned::Canned;
+    use super::super::super::load::null::Null;
+    use super::super::super::load::wire::Kind;
     use super::*;
     use clap::Parser;
 
@@ -195,7 +210,9 @@ mod tests {
 
     #[test]
     fn the_process_reads_its_options_and_its_figures_are_read() {
-        let contents = Contents { wire: Wire::Meta, key_bytes: 8, value_bytes: 3, pairs: 100 };
+        let form = Form::Single(Wire::Meta);
+        let contents =
+            Contents { form, key_bytes: 8, value_bytes: 3, pairs: 100, are_counters: false };
         let load = Load {
             contents,
             workload: Workload::A,
@@ -208,10 +225,13 @@ mod tests {
         let key = b"00000001";
         let mut canned = Canned::new(&contents);
         // Not a value that was stored, which the process has to notice.
-        canned.value.clear();
-        Wire::Meta.value(key, b"abc", &mut canned.value);
+        let Canned::Single(single) = &mut canned else { panic!("not packets") };
+        let reply = &mut single.replies[Kind::Read as usize];
+        reply.clear();
+        Wire::Meta.value(key, b"abc", reply);
         let null = Null::start(canned, None).expect("a server");
-        let options = load.options(null.port());
+        let Target::Tcp(address) = null.target() else { panic!("a port") };
+        let options = load.options(Wire::Meta, address.port());
         let words = options.iter().map(|(name, value)| format!("--{name}={value}"));
         let words = std::iter::once("load".to_owned()).chain(words);
         let arguments = Command::try_parse_from(words).expect("its options").arguments;

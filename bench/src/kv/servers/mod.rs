@@ -7,20 +7,28 @@
 
 mod cases;
 pub mod client;
+mod groups;
 mod server;
 mod table;
 
 use super::case::CaseName;
-use super::load::null::{Canned, Null};
+use super::load::canned::Canned;
+use super::load::contents::{Contents, Form};
+use super::load::null::Null;
 use super::load::script::Script;
+use super::load::target::Target;
 use super::{Arguments, Pace};
 use crate::harness::metrics::{Metric, MetricResult, Round, Series, cost, rate};
 use crate::harness::report::Traffic;
 use crate::sockets::launcher::Launcher;
 use anyhow::{Context, Result};
-use cases::{Group, groups};
+use cases::Peer;
 use client::Load;
-use server::{Kind, Server, Starting};
+use groups::{Group, groups};
+pub use server::Kind;
+use server::{Over, Server, Starting};
+use std::iter;
+use std::rc::Rc;
 use std::time::Duration;
 pub use table::title;
 
@@ -33,6 +41,13 @@ pub const OF_SERVERS: [Metric; 4] = [
 ];
 const MEMORY: [Metric; 1] = [cost("bytes_per_pair", "B", "memory per pair")];
 const LIMIT: &str = "limit: null server";
+
+/// Returns whether a result is one of the batched protocol.
+pub fn is_batched(case: &str) -> bool {
+    let of_case =
+        |it: &&cases::Case| case.strip_prefix(it.title).is_some_and(|rest| rest.starts_with('-'));
+    cases::CASES.iter().find(of_case).is_some_and(|it| matches!(it.form, Form::Packets { .. }))
+}
 
 /// Results of all servers.
 #[derive(Default)]
@@ -96,7 +111,7 @@ pub fn measure(
         };
         let client_core = *cores.get(1).unwrap_or(&core);
         let rounds = pace.rounds;
-        let mut place = Place { starting, client_core, rounds, measured: &mut measured };
+        let mut place = Place { arguments, starting, client_core, rounds, measured: &mut measured };
         place.measure(group, progress);
     }
     if let Some(command) = &arguments.server {
@@ -109,36 +124,56 @@ pub fn measure(
 }
 
 /// A subject in a group.
-enum Subject {
+struct Subject {
+    name: &'static str,
+    target: Target,
+    /// None: it gets the requests that ours gets.
+    peer: Option<Peer>,
+    what: What,
+}
+
+enum What {
     Server(Server),
     Null(Null),
 }
 
 impl Subject {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Server(server) => server.kind.name(),
-            Self::Null(_) => LIMIT,
-        }
+    fn server(server: Server, peer: Option<Peer>) -> Self {
+        let (name, target) = (server.kind.name(), server.target.clone());
+        Self { name, target, peer, what: What::Server(server) }
     }
 
-    fn port(&self) -> u16 {
-        match self {
-            Self::Server(server) => server.port,
-            Self::Null(null) => null.port(),
-        }
+    fn null(null: Null) -> Self {
+        Self { name: LIMIT, target: null.target().clone(), peer: None, what: What::Null(null) }
     }
 
     fn processor_time(&self) -> Option<Duration> {
-        match self {
-            Self::Server(server) => Some(server.processor_time()),
-            Self::Null(_) => None,
+        match &self.what {
+            What::Server(server) => Some(server.processor_time()),
+            What::Null(_) => None,
         }
+    }
+}
+
+/// The scripts of one workload. Those without packets serve all pipelines.
+#[derive(Default)]
+struct Scripts(Vec<(Contents, Option<usize>, Rc<Script>)>);
+
+impl Scripts {
+    fn of(&mut self, load: &Load) -> Rc<Script> {
+        let key = (load.contents, load.contents.packet(load.pipeline));
+        if let Some((.., script)) = self.0.iter().find(|it| (it.0, it.1) == key) {
+            return Rc::clone(script);
+        }
+        let script = Rc::new(load.script());
+        self.0.push((key.0, key.1, Rc::clone(&script)));
+        script
     }
 }
 
 /// Where servers and clients run, and what has been measured there.
 struct Place<'a> {
+    arguments: &'a Arguments,
     starting: Starting<'a>,
     client_core: usize,
     rounds: usize,
@@ -155,46 +190,65 @@ impl Place<'_> {
         progress(&format!("{}: filling", group.title()));
         let mut subjects = vec![];
         let mut memory = self.nothing(group, "memory", &MEMORY, None);
-        for (number, kind) in [Kind::Ours, group.case.peer].into_iter().enumerate() {
+        let peers = group.case.peers.iter().map(|peer| (peer.kind, Some(*peer)));
+        for (number, (kind, peer)) in iter::once((Kind::Ours, None)).chain(peers).enumerate() {
             if let Some(why) = kind.missing() {
                 self.measured.note(why);
                 continue;
             }
-            match self.filled(kind, group) {
+            match self.filled(kind, peer, group) {
                 Ok((server, bytes)) => {
                     memory.series[number].rounds.push(vec![bytes]);
-                    subjects.push(Subject::Server(server));
+                    subjects.push(Subject::server(server, peer));
                 }
                 Err(error) => self.fail(&group.title(), kind.name(), &error),
             }
         }
-        // Memory of accelerated servers is also that of their connections.
-        if !group.case.is_accelerated {
+        if group.case.has_memory() {
             self.measured.results.push(memory);
-            match Null::start(Canned::new(&group.contents), Some(self.starting.core)) {
-                Ok(null) => subjects.push(Subject::Null(null)),
-                Err(error) => self.fail(&group.title(), LIMIT, &error),
-            }
+        }
+        match self.limit(group) {
+            Ok(null) => subjects.extend(null.map(Subject::null)),
+            Err(error) => self.fail(&group.title(), LIMIT, &error),
         }
         for loads in &group.loads {
-            let script = loads.first().map(Load::script);
-            for (load, script) in loads.iter().zip(script.iter().cycle()) {
-                let result = self.rounds(group, load, script, &subjects, progress);
+            let mut scripts = Scripts::default();
+            for load in loads {
+                let result = self.rounds(group, load, &mut scripts, &subjects, progress);
                 self.measured.results.push(result);
             }
         }
         for subject in subjects {
-            let Subject::Null(null) = subject else { continue };
+            let What::Null(null) = subject.what else { continue };
             if let Err(error) = null.end() {
                 self.fail(&group.title(), LIMIT, &error);
             }
         }
     }
 
-    fn filled(&self, kind: Kind, group: &Group) -> Result<(Server, f64)> {
-        let server = Server::start(kind, group.case.wire, &self.starting)?;
-        let bytes = server.fill(&group.contents).map_err(|error| server.blame(error))?;
+    fn filled(&self, kind: Kind, peer: Option<Peer>, group: &Group) -> Result<(Server, f64)> {
+        let (form, over) = match peer {
+            Some(peer) => (peer.form, Over::Tcp),
+            None => (group.case.form, group.case.over),
+        };
+        let server = Server::start(kind, form, over, &self.starting)?;
+        let contents = group.contents.in_form(form);
+        let bytes = server.fill(&contents).map_err(|error| server.blame(error))?;
         Ok((server, bytes))
+    }
+
+    /// The server that stores nothing, if the case has one.
+    fn limit(&self, group: &Group) -> Result<Option<Null>> {
+        let (canned, core) = (Canned::new(&group.contents), Some(self.starting.core));
+        match group.case.over {
+            _ if !group.case.has_limit() => Ok(None),
+            Over::Fabric => {
+                // The folder is removed with the one that it is in.
+                let folder = tempfile::tempdir_in(self.starting.folder)?.keep();
+                Null::start_on_fabric(&folder.join("fabric"), canned, core).map(Some)
+            }
+            Over::Tcp | Over::Udp => Null::start(canned, core).map(Some),
+        }
     }
 
     fn fail(&mut self, title: &str, subject: &str, error: &anyhow::Error) {
@@ -207,47 +261,59 @@ impl Place<'_> {
         &mut self,
         group: &Group,
         load: &Load,
-        script: &Script,
+        scripts: &mut Scripts,
         subjects: &[Subject],
         progress: &mut dyn FnMut(&str),
     ) -> MetricResult {
-        let name = format!("ycsb-{}", load.workload.letter());
+        let name = load.workload.name();
         let title = format!("{}, {name}, {} deep", group.title(), load.pipeline);
         progress(&title);
-        let mut result = self.nothing(group, &name, &OF_SERVERS, Some(load));
+        let mut result = self.nothing(group, name, &OF_SERVERS, Some(load));
         let before = self.starting.launcher.and_then(Launcher::accelerated);
-        let mut working: Vec<&Subject> = subjects.iter().collect();
+        let mut working = vec![];
+        for subject in subjects {
+            let load = match &subject.peer {
+                Some(peer) => Group::of_peer(peer, load, self.arguments),
+                None => *load,
+            };
+            working.push((subject, load, scripts.of(&load)));
+        }
         for round in 0..=self.rounds {
-            working.retain(|subject| match self.round(load, script, subject) {
+            working.retain(|(subject, load, script)| match self.round(load, script, subject) {
                 Ok(_) if round == 0 => true,
                 Ok(values) => {
-                    let series = result.series.iter_mut().find(|it| it.name == subject.name());
+                    let series = result.series.iter_mut().find(|it| it.name == subject.name);
                     series.expect("all subjects have a series").rounds.push(values);
                     true
                 }
                 Err(error) => {
-                    self.fail(&title, subject.name(), &error);
+                    self.fail(&title, subject.name, &error);
                     false
                 }
             });
         }
-        result.note = self.starting.launcher.and_then(|launcher| launcher.doubt_since(before));
+        let doubt = self.starting.launcher.and_then(|launcher| launcher.doubt_since(before));
+        result.note = doubt.or_else(|| group.of_peers(load, self.arguments));
         result
     }
 
     fn round(&self, load: &Load, script: &Script, subject: &Subject) -> Result<Round> {
         let Starting { launcher, folder, .. } = self.starting;
-        let (port, core) = (subject.port(), self.client_core);
+        let (target, core) = (&subject.target, self.client_core);
         let before = subject.processor_time();
-        let figures = match (launcher, subject) {
-            (Some(launcher), _) => load.in_process(launcher, port, core, folder),
+        let figures = match (launcher, load.contents.form, target) {
+            (Some(launcher), Form::Single(wire), Target::Tcp(address)) => {
+                load.in_process(launcher, wire, address.port(), core, folder)
+            }
             // The null server has no values that could be compared.
-            (None, Subject::Null(_)) => load.in_thread(script, port, core, false),
-            (None, Subject::Server(_)) => load.in_thread(script, port, core, true),
+            _ => {
+                let compares = matches!(subject.what, What::Server(_));
+                load.in_thread(script, target, core, compares)
+            }
         };
-        let figures = figures.map_err(|error| match subject {
-            Subject::Server(server) => server.blame(error),
-            Subject::Null(_) => error,
+        let figures = figures.map_err(|error| match &subject.what {
+            What::Server(server) => server.blame(error),
+            What::Null(_) => error,
         })?;
         let used = before.zip(subject.processor_time());
         let processor = used.map_or(f64::NAN, |(before, after)| {
@@ -264,8 +330,9 @@ impl Place<'_> {
         metrics: &'static [Metric],
         load: Option<&Load>,
     ) -> MetricResult {
-        let mut names = vec![Kind::Ours.name(), group.case.peer.name()];
-        if load.is_some() && !group.case.is_accelerated {
+        let peers = group.case.peers.iter().map(|peer| peer.kind.name());
+        let mut names: Vec<_> = iter::once(Kind::Ours.name()).chain(peers).collect();
+        if load.is_some() && group.case.has_limit() {
             names.push(LIMIT);
         }
         let contents = group.contents;

@@ -3,13 +3,15 @@
 //! best. Each is pinned to one core, listens on a free port, and ends with its value.
 
 use super::super::PIPELINE_MAX;
-use super::super::load::script::{Contents, Script};
+use super::super::load;
+use super::super::load::contents::{Contents, Form};
+use super::super::load::target::{Link, Target};
 use super::super::load::wire::Wire;
-use super::super::load::{self, Plan, Span};
 use crate::sockets::applications::{Site, memcached, redis};
 use crate::sockets::launcher::{Launcher, Mode};
-use crate::sockets::programs::{Program, does_answer, free_port, is_installed, until};
+use crate::sockets::programs::{Program, free_port, is_installed, until};
 use anyhow::{Context, Error, Result, ensure};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -43,6 +45,17 @@ impl Kind {
         let is_missing = !is_installed(program);
         is_missing.then(|| format!("{program} is not installed: apt-get install {package}"))
     }
+}
+
+/// What carries requests to our server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over {
+    /// TCP on the loopback.
+    Tcp,
+    /// Rings in shared memory.
+    Fabric,
+    /// Datagrams on the loopback.
+    Udp,
 }
 
 /// When a server that keeps a log of all changes makes sure that it is on the disk.
@@ -87,10 +100,6 @@ const BEGINNING: Duration = Duration::from_secs(20);
 const ATTEMPTS: usize = 3;
 /// Threads of a server that execute commands.
 const THREADS: usize = 1;
-/// Records and bytes that are stored by one script.
-const RECORDS: u64 = 1 << 16;
-const FILL_BYTES: u64 = 64 << 20;
-const FILL_PIPELINE: usize = 64;
 
 impl Starting<'_> {
     fn command(&self, program: &str) -> Command {
@@ -100,26 +109,31 @@ impl Starting<'_> {
         }
     }
 
-    /// Returns the command of our server. In a given command, `{port}` stands for the port of RESP
-    /// and `{memcached-port}` for the other.
-    fn ours(&self, ports: [u16; 2], itself: &str, log: &Path) -> Result<Command> {
-        let [port, memcached_port] = ports.map(|port| port.to_string());
+    /// Returns the command of our server. In a given command, the names of entrances in braces
+    /// stand for ports and paths.
+    fn ours(&self, entrances: &Entrances, itself: &str, log: &Path) -> Result<Command> {
         let memory = match self.memory_mib {
             mib if mib.is_multiple_of(1024) => format!("{}GiB", mib / 1024),
             mib => format!("{mib}MiB"),
         };
         let Some(given) = self.command else {
             let mut command = self.command(itself);
-            command.args(["kv", "serve", "--bind", "127.0.0.1", "--port", &port]);
-            command.args(["--memcached-port", &memcached_port, "--workers", "1"]);
+            command.args(["kv", "serve", "--bind", "127.0.0.1", "--workers", "1"]);
             command.args(["--memory", &memory, "--memcached-memory", &memory]);
+            for (name, value) in entrances.named() {
+                command.arg(format!("--{name}")).arg(value);
+            }
             if let Some(sync) = self.sync {
                 command.arg("--dir").arg(log).args(["--appendfsync", sync.name()]);
             }
             return Ok(command);
         };
-        let filled =
-            |word: &str| word.replace("{port}", &port).replace("{memcached-port}", &memcached_port);
+        let filled = |word: &str| {
+            let names = entrances.named().into_iter();
+            names.fold(word.to_owned(), |word, (name, value)| {
+                word.replace(&format!("{{{name}}}"), &value)
+            })
+        };
         let mut words = given.split_whitespace().map(filled);
         let mut command = self.command(&words.next().context("the command of --server is empty")?);
         command.args(words);
@@ -127,26 +141,70 @@ impl Starting<'_> {
     }
 }
 
+/// Where a server of ours listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Entrances {
+    resp: u16,
+    memcached: u16,
+    /// Option and entrance of the batched protocol, if that is measured.
+    batch: Option<(&'static str, Target)>,
+}
+
+impl Entrances {
+    fn new(form: Form, over: Over, folder: &Path) -> Result<Self> {
+        let batch = match (form, over) {
+            (Form::Single(_), Over::Tcp) => None,
+            (Form::Packets { .. }, Over::Tcp) => Some(("batch-port", Target::local(free_port()?))),
+            (_, Over::Fabric) => Some(("batch-fabric", Target::Fabric(folder.join("fabric")))),
+            (_, Over::Udp) => {
+                let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("no UDP")?;
+                Some(("batch-udp-port", Target::Udp(socket.local_addr()?)))
+            }
+        };
+        Ok(Self { resp: free_port()?, memcached: free_port()?, batch })
+    }
+
+    /// The options with their values.
+    fn named(&self) -> Vec<(&'static str, String)> {
+        let batch = self.batch.iter().map(|(name, target)| match target {
+            Target::Tcp(address) | Target::Udp(address) => (*name, address.port().to_string()),
+            Target::Unix(path) | Target::Fabric(path) => (*name, path.display().to_string()),
+        });
+        let ports = [("port", self.resp), ("memcached-port", self.memcached)];
+        ports.map(|(name, port)| (name, port.to_string())).into_iter().chain(batch).collect()
+    }
+
+    /// The entrance for requests of a form.
+    fn target(&self, form: Form) -> Target {
+        match (&self.batch, form) {
+            (Some((_, target)), _) => target.clone(),
+            (None, Form::Single(Wire::Text | Wire::Meta)) => Target::local(self.memcached),
+            (None, _) => Target::local(self.resp),
+        }
+    }
+}
+
 /// A running server.
 pub struct Server {
     pub kind: Kind,
-    pub port: u16,
+    pub target: Target,
     program: Program,
     /// Is removed after the program has ended.
     _log: TempDir,
 }
 
 impl Server {
-    /// Starts a server that listens for a protocol.
+    /// Starts a server that listens for requests of a form.
     ///
     /// # Errors
     /// It cannot be started, or does not listen.
-    pub fn start(kind: Kind, wire: Wire, with: &Starting<'_>) -> Result<Self> {
+    pub fn start(kind: Kind, form: Form, over: Over, with: &Starting<'_>) -> Result<Self> {
         let mut attempts = 1;
         loop {
-            let mut server = Self::launch(kind, wire, with)?;
-            let port = server.port;
-            match until(BEGINNING, || Ok(does_answer(port)), &mut server.program) {
+            let mut server = Self::launch(kind, form, over, with)?;
+            let target = server.target.clone();
+            let is_ready = || Ok(Link::open(&target).is_ok());
+            match until(BEGINNING, is_ready, &mut server.program) {
                 Ok(()) => return Ok(server),
                 Err(_) if attempts < ATTEMPTS && server.program.end().is_some() => attempts += 1,
                 Err(error) => return Err(error),
@@ -154,18 +212,19 @@ impl Server {
         }
     }
 
-    fn launch(kind: Kind, wire: Wire, with: &Starting<'_>) -> Result<Self> {
+    fn launch(kind: Kind, form: Form, over: Over, with: &Starting<'_>) -> Result<Self> {
         let folder = with.folder.join(kind.name());
         std::fs::create_dir_all(&folder).context("no folder can be created for a server")?;
         // Each start begins without contents.
         let log = tempfile::tempdir_in(&folder).context("no folder can be created for a log")?;
-        let ports = [free_port()?, free_port()?];
-        let port = if wire == Wire::Resp { ports[0] } else { ports[1] };
+        let entrances = Entrances::new(form, over, log.path())?;
+        let target = entrances.target(form);
+        let port = if kind == Kind::Memcached { entrances.memcached } else { entrances.resp };
         let (site, new) = (Site { folder: &folder, port }, |program: &str| with.command(program));
         let command = match kind {
             Kind::Ours => {
                 let itself = std::env::current_exe().context("this program has no path")?;
-                with.ours(ports, &itself.to_string_lossy(), log.path())?
+                with.ours(&entrances, &itself.to_string_lossy(), log.path())?
             }
             Kind::Redis => {
                 let mut command = redis::server(new, &site);
@@ -185,7 +244,7 @@ impl Server {
         };
         let messages = folder.join("server.log");
         let program = Program::start(kind.name(), command, &[with.core], &messages)?;
-        Ok(Self { kind, port, program, _log: log })
+        Ok(Self { kind, target, program, _log: log })
     }
 
     /// Stores all pairs; returns by how many bytes the memory of the server has grown for each.
@@ -194,16 +253,7 @@ impl Server {
     /// A pair is not stored.
     pub fn fill(&self, contents: &Contents) -> Result<f64> {
         let before = self.program.resident_bytes();
-        let pair_bytes = (contents.key_bytes + contents.value_bytes) as u64;
-        let records = RECORDS.min(FILL_BYTES / pair_bytes).max(1);
-        let (port, pipeline) = (self.port, FILL_PIPELINE);
-        let plan = Plan { port, connections: 1, pipeline, span: Span::Once, compares: true };
-        let mut first = 0;
-        while first < contents.pairs {
-            let ranks = first..(first + records).min(contents.pairs);
-            first = ranks.end;
-            load::run(&Script::fill(*contents, ranks), &plan)?;
-        }
+        load::fill(&self.target, contents, &mut |_| true)?;
         let after = self.program.resident_bytes();
         ensure!(contents.pairs > 0, "there are no pairs to store");
         Ok((after as f64 - before as f64) / contents.pairs as f64)
@@ -237,10 +287,12 @@ mod tests {
         let folder = Path::new("/nowhere");
         let starting =
             Starting { launcher: None, core: 0, memory_mib: 64, command: None, folder, sync: None };
-        let ours = |with: &Starting<'_>| with.ours([1, 2], "freeport", Path::new("/log"));
+        let batch = Some(("batch-port", Target::local(3)));
+        let entrances = Entrances { resp: 1, memcached: 2, batch };
+        let ours = |with: &Starting<'_>| with.ours(&entrances, "freeport", Path::new("/log"));
         let command = ours(&starting).expect("a command");
-        let expected = "freeport kv serve --bind 127.0.0.1 --port 1 --memcached-port 2 \
-                        --workers 1 --memory 64MiB --memcached-memory 64MiB";
+        let expected = "freeport kv serve --bind 127.0.0.1 --workers 1 --memory 64MiB \
+                        --memcached-memory 64MiB --port 1 --memcached-port 2 --batch-port 3";
         assert_eq!(words(&command), expected.split(' ').collect::<Vec<_>>());
         let command = ours(&Starting { sync: Some(Sync::Always), ..starting }).expect("a command");
         assert!(
@@ -265,7 +317,9 @@ mod tests {
             folder: folder.path(),
             sync: None,
         };
-        let error = Server::start(Kind::Ours, Wire::Resp, &starting).err().expect("it ends");
+        let error = Server::start(Kind::Ours, Form::Single(Wire::Resp), Over::Tcp, &starting)
+            .err()
+            .expect("it ends");
         assert!(error.to_string().contains("is not served"), "{error:#}");
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv`: the key-value server, and its engine.
 
+mod bench;
 mod certificates;
 mod cli;
 mod encryption;
@@ -28,6 +29,8 @@ enum What {
     Serve(serve::Arguments),
     /// Send commands to a server, and print the replies
     Cli(cli::Arguments),
+    /// Send a load to a running server, and print its rate and latencies
+    Bench(bench::Arguments),
     /// Check files with functions on values, and list the functions
     Functions(functions::Arguments),
     /// Show what is in the folder of a server, or cut its damaged log
@@ -52,6 +55,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Serve(arguments) => serve::run(arguments),
         What::Cli(arguments) => cli::run(arguments),
+        What::Bench(arguments) => bench::run(arguments),
         What::Functions(arguments) => functions::run(arguments),
         What::Inspect(arguments) => inspect::run(arguments),
         What::Tune(arguments) => tune::run(arguments),
