@@ -68,8 +68,8 @@ impl Kernels {
         Ok(Self { kernels: kernels.collect(), _library: library })
     }
 
-    /// Replaces all elements with kernel `at`, a [`KernelKind::Map`], and the same operands for each.
-    /// Elements and operands are little-endian, without alignment, and follow each other.
+    /// Replaces all elements with kernel `at`, a [`KernelKind::Map`], and the same operands for
+    /// each. Elements and operands are little-endian, without alignment, and follow each other.
     ///
     /// # Panics
     /// If there is no such kernel, or the bytes are no whole elements, or not one of each operand.
@@ -82,8 +82,8 @@ impl Kernels {
         unsafe { run(values.as_mut_ptr(), count as u64, operands.as_ptr()) }
     }
 
-    /// Replaces all elements with kernel `at`, a [`KernelKind::Map`]; the operands of the first element
-    /// are followed by those of the second.
+    /// Replaces all elements with kernel `at`, a [`KernelKind::Map`]; the operands of the first
+    /// element are followed by those of the second.
     ///
     /// # Panics
     /// If there is no such kernel, or the bytes are no whole elements, or not operands for each.
@@ -109,8 +109,8 @@ impl Kernels {
         unsafe { run(values.as_ptr(), count as u64, sigma) }
     }
 
-    /// Sets the flag of each element to 1 if the condition of kernel `at`, a [`KernelKind::Test`], holds
-    /// for it and the operands, and else to 0.
+    /// Sets the flag of each element to 1 if the condition of kernel `at`, a [`KernelKind::Test`],
+    /// holds for it and the operands, and else to 0.
     ///
     /// # Panics
     /// If there is no such kernel, or the bytes are no whole elements, or not one of each operand,

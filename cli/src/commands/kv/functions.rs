@@ -74,7 +74,7 @@ impl FunctionArguments {
         let compiled = compile_files(&self.functions, &options)
             .map_err(|refused| anyhow!("a file with functions is refused\n{refused}"))?;
         compiled.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-        if let Some(reason) = compiled.is_interpreted {
+        if let Some(reason) = compiled.interpreted_because {
             eprintln!("warning: functions run in the interpreter, which is slow: {reason}");
         }
         Ok(compiled.registry)

@@ -2,8 +2,8 @@
 //! Kernels: loops that apply a function to all elements of an array, for the vector instructions of
 //! the processor.
 //!
-//! The function is inlined into the loop. What it counts belongs to the element at hand and is
-//! dropped, so that rounds are independent. Elements are unaligned.
+//! The function is inlined into the loop. Counts of a call are dropped, so that rounds are
+//! independent. Elements are unaligned.
 
 use super::standalone::manifest;
 use super::types::storage;
@@ -159,7 +159,7 @@ impl Parts {
     }
 
     /// Emits the call for element `at`, whose result is `returned`. A kernel needs no instance, and
-    /// what its activation counts is not used.
+    /// counts of its activation are not used.
     fn call(&self, result: &str) -> String {
         let Self { id, element, bytes, .. } = self;
         let count = if self.kind == KernelKind::Fold { 1 } else { self.operands };

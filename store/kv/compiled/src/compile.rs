@@ -25,7 +25,7 @@ pub struct Compiled {
     /// Warnings about the files, as they are shown to the user.
     pub warnings: Vec<String>,
     /// Why functions run in the interpreter although native code was wanted, and what to do.
-    pub is_interpreted: Option<String>,
+    pub interpreted_because: Option<String>,
 }
 
 /// Compiles the functions of files, and registers them.
@@ -65,19 +65,19 @@ struct Compiler<'a> {
     /// Id of the next function; `None` after the last one.
     next: Option<u8>,
     warnings: Vec<String>,
-    is_interpreted: Option<String>,
+    interpreted_because: Option<String>,
 }
 
 impl<'a> Compiler<'a> {
     fn new(options: &'a Options) -> Self {
         let next = Some(Registry::FIRST_USER_ID);
         let builder = Registry::builder();
-        Self { options, builder, next, warnings: vec![], is_interpreted: None }
+        Self { options, builder, next, warnings: vec![], interpreted_because: None }
     }
 
     fn finish(self) -> Compiled {
-        let Self { builder, warnings, is_interpreted, .. } = self;
-        Compiled { registry: builder.freeze(), warnings, is_interpreted }
+        let Self { builder, warnings, interpreted_because, .. } = self;
+        Compiled { registry: builder.freeze(), warnings, interpreted_because }
     }
 
     /// Registers the functions of a file.
@@ -122,7 +122,7 @@ impl<'a> Compiler<'a> {
         if let Code::Native(native) = &self.options.code {
             match Kernels::build(program, &kernels, native) {
                 Ok(kernels) => return Library::Native(kernels),
-                Err(error) => self.is_interpreted = Some(error.to_string()),
+                Err(error) => self.interpreted_because = Some(error.to_string()),
             }
         }
         let functions: Vec<FunctionId> = kernels.iter().map(|(function, _)| *function).collect();

@@ -74,6 +74,7 @@ fn largest(width: u32, is_signed: bool) -> u128 {
     (1 << (width - u32::from(is_signed))) - 1
 }
 
+/// Facts about one loop.
 struct Proof<'a> {
     function: &'a Function,
     loops: &'a Loops,
@@ -101,12 +102,8 @@ impl Proof<'_> {
             return None;
         }
         let (param, reach) = self.compared(left, largest(width, is_signed))?;
-        // The limit as an unsigned number, which is its signed value if it is small enough.
-        let limit = self.most(right);
-        if limit > largest(width, is_signed) {
-            return None;
-        }
-        let highest = limit + u128::from(is_inclusive);
+        // A limit that may be negative is out of reach as an unsigned number.
+        let highest = self.most(right) + u128::from(is_inclusive);
         let step = self.step(param)?;
         let last = (highest + step).checked_sub(1)?;
         let is_in_reach = last <= reach && self.starts(param)?.all(|start| start <= reach);
@@ -128,10 +125,15 @@ impl Proof<'_> {
 
     /// Returns the maximum of a value of at most 64 bits at the header of this loop.
     fn most(&self, value: ValueId) -> u128 {
-        let known = u128::from(upper_bound(self.function, self.definitions, value));
-        let param = match self.definitions[value.index()] {
-            Some(Op::ZeroExtend(of, _)) => *of,
-            _ => value,
+        let bound = |value| u128::from(upper_bound(self.function, self.definitions, value));
+        let (param, known) = match self.definitions[value.index()] {
+            Some(Op::ZeroExtend(of, _)) => (*of, bound(value)),
+            // A number that is not negative stays the same.
+            Some(Op::SignExtend(of, _)) => {
+                let keeps_value = bound(*of) <= largest(self.function.width_of(*of), true);
+                (value, bound(if keeps_value { *of } else { value }))
+            }
+            _ => (value, bound(value)),
         };
         let is_around = |outer: &Loop| outer.body.binary_search(&self.found.header).is_ok();
         let around = self.loops.loops.iter().zip(self.outer);
@@ -169,7 +171,7 @@ impl Proof<'_> {
     /// Returns what is added to the counter, without bits that are cut off.
     fn added(&self, next: ValueId, param: ValueId) -> Option<u64> {
         let sum = match self.definitions[next.index()]? {
-            Op::Truncate(of, _) => *of,
+            Op::Truncate(of, _) | Op::Extract { value: of, lo: 0, .. } => *of,
             _ => next,
         };
         let Op::Binary(BinaryOp::Add, left, right) = self.definitions[sum.index()]? else {

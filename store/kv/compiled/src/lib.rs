@@ -15,8 +15,8 @@
 //! not registered; the others call them.
 //!
 //! A registered function is total and pure: it has a result for all arguments, the same each time.
-//! The operations of the language have a result for all operands. What remains is refused: state,
-//! the clock, chance, and loops that are not proven to end.
+//! The operations of the language have a result for all operands. State, the clock, chance, and
+//! loops that are not proven to end are refused.
 //!
 //! ```
 //! use freeport_kv_compiled::{Options, compile_text};

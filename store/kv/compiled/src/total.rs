@@ -15,11 +15,14 @@ use freeport_ir::passes::{self, Options, PassSet, trip_count};
 use freeport_ir::{Block, Function, FunctionId, Loc, Op, Probe, Program, Term, ValueId};
 use std::collections::BTreeSet;
 
-/// Maximum number of rounds of a loop in a call: its bound, multiplied by those of the loops around it.
+/// Maximum number of rounds of a loop in a call: its bound, multiplied by those of the loops around
+/// it.
 const ROUNDS_MOST: u64 = 4096;
 /// Maximum size of the arrays of a function in bytes. They are on the stack, and set to 0 in each
 /// call.
 const ARRAYS_MOST: u64 = 16 << 10;
+/// Maximum number of operations of a function, with those that it calls.
+const OPERATIONS_MOST: u64 = 16_384;
 /// Maximum width of a value in bits.
 const WIDTH_MOST: u32 = 512;
 
@@ -39,6 +42,9 @@ pub(crate) fn check(
         let long = headers.filter(|(is_watched, _)| **is_watched);
         errors.extend(long.map(|(_, block)| checker.too_long(block.term_loc)));
     }
+    let sizes = operations(program);
+    let large = functions.iter().filter(|id| sizes[id.index()] > OPERATIONS_MOST);
+    errors.extend(large.map(|id| checker.too_large(program.function(*id))));
     if !errors.is_empty() {
         return errors;
     }
@@ -65,6 +71,21 @@ fn reachable(program: &Program, functions: &[FunctionId]) -> BTreeSet<FunctionId
         }
     }
     found
+}
+
+/// Returns, by function, how many operations it has if all calls are replaced by what they call.
+fn operations(program: &Program) -> Vec<u64> {
+    let mut sizes: Vec<u64> = vec![];
+    for function in &program.functions {
+        let insts = function.blocks.iter().flat_map(|block| &block.insts);
+        let each = insts.map(|inst| match inst.op {
+            // A function is made after those that it calls. Any other order would be recursion.
+            Op::Call { function, .. } => sizes.get(function.index()).copied().unwrap_or(u64::MAX),
+            _ => 1,
+        });
+        sizes.push(each.fold(0, u64::saturating_add));
+    }
+    sizes
 }
 
 /// Returns the program without calls, with variables as values, and with loops as they were
@@ -115,6 +136,15 @@ impl Checker<'_> {
         self.error("K0202", loc, message)
             .label("the bounds of the loops around it are multiplied")
             .help("a request waits until the function has returned for all elements of a value")
+    }
+
+    fn too_large(&self, function: &Function) -> Diagnostic {
+        let message = format!(
+            "`{}` has more than {OPERATIONS_MOST} operations, with those of the functions that it \
+             calls",
+            function.name
+        );
+        self.error("K0203", function.loc, message).help("use a loop instead of many calls")
     }
 
     /// Checks the memory that a call needs.

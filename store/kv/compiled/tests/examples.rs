@@ -61,7 +61,7 @@ fn files() -> Vec<PathBuf> {
 
 fn compiled(options: &Options) -> Compiled {
     let compiled = compile_files(&files(), options).unwrap_or_else(|refused| panic!("{refused}"));
-    assert_eq!((&compiled.warnings[..], &compiled.is_interpreted), (&[][..], &None));
+    assert_eq!((&compiled.warnings[..], &compiled.interpreted_because), (&[][..], &None));
     compiled
 }
 

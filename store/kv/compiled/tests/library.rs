@@ -80,7 +80,7 @@ fn without_a_compiler_functions_are_interpreted() {
     let options = Options { code: Code::Native(Box::new(native)), ..Options::default() };
     let compiled = compile_text("a.cnp", "uchar next(uchar v) { return v + 1; }", &options);
     let compiled = compiled.unwrap_or_else(|refused| panic!("{refused}"));
-    let reason = compiled.is_interpreted.expect("it cannot be built");
+    let reason = compiled.interpreted_because.expect("it cannot be built");
     assert!(reason.contains("/nowhere/clang") && reason.contains("install clang 19"), "{reason}");
     let mut values = [1, 255, 7];
     let next = compiled.registry.update(128).unwrap();
@@ -93,7 +93,7 @@ fn threads_call_the_same_function_at_the_same_time() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/kv/bits.cnp");
     for options in [native(), Options::interpreted()] {
         let compiled = compile_files(&[&file], &options).unwrap_or_else(|it| panic!("{it}"));
-        assert_eq!(compiled.is_interpreted, None);
+        assert_eq!(compiled.interpreted_because, None);
         let registry = compiled.registry;
         let id = registry.named(Kind::Update, "from_gray").expect("an update").id;
         let mut rng = fastrand::Rng::with_seed(1);

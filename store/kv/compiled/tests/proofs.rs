@@ -37,6 +37,9 @@ fn loops_that_count_to_a_limit_are_accepted() {
         "for (uchar i = 0; i < 255; i++) v += i;",
         "uchar m = (uchar)n; for (uint i = 0; i < m; i++) v += i;",
         "#pragma bound 40\nfor (uint i = 0; i < 32; i++) v += i;",
+        "uchar m = (uchar)n; for (uchar i = 0; i < m; i++) v += i;",
+        "#pragma bound 15\nfor (short i = 0; i < (short)(n & 15); i++) v += i;",
+        "for (int i = 0; i < 8; i++) for (short j = 0; j <= i; j++) v += j;",
         "uint a[4] = {1, 2, 3, 4}; for (uint i = 0; i < 4; i++) v += a[i];",
     ] {
         assert!(is_accepted(statements), "{statements}");
@@ -55,6 +58,10 @@ fn loops_that_may_run_on_are_refused() {
         "uchar m = (uchar)n; for (uchar i = 0; i <= m; i++) v += i;",
         "uchar m = (uchar)n; for (uchar i = 0; i < m; i += 7) v += i;",
         "#pragma bound 9\nfor (uint i = 0; i < 9; i++) if (v++ > n) i = 0;",
+        "#pragma bound 300\nfor (int8_t i = 0; i < (int)(n & 255); i++) v += i;",
+        "#pragma bound 300\nfor (int i = 0; i < (int)n; i++) v += i;",
+        "#pragma bound 20\nfor (int i = (int)n; i < 20; i++) v += i;",
+        "#pragma bound 20\nfor (int i = 0; i < 20; i += n & 1) v += i;",
     ] {
         assert!(!is_accepted(statements), "{statements}");
     }
@@ -67,14 +74,18 @@ fn any_loop(rng: &mut Rng, name: &str, inside: &str, outer: Option<&str>) -> Str
     let mut limit = match rng.u8(..6) {
         0 | 1 => number(rng),
         2 => format!("(n & {})", number(rng)),
-        3 => format!("v % {}", number(rng)),
+        3 => ["(uchar)n", "(int8_t)n", "(short)n", "(ushort)n", "(int)n"][rng.usize(..5)].into(),
         4 => "(uchar)v".to_owned(),
         _ => format!("(n & 7) + {}", number(rng)),
     };
     if let Some(outer) = outer.filter(|_| rng.bool()) {
         limit = outer.to_owned();
     }
-    let start = if rng.u8(..4) == 0 { "v & 3".to_owned() } else { number(rng) };
+    let start = match rng.u8(..8) {
+        0 => "v & 3".to_owned(),
+        1 => "n".to_owned(),
+        _ => number(rng),
+    };
     let compare = ["<", "<=", ">", ">=", "!="][rng.usize(..5)];
     let step = ["++", "--", " += 3", " += 100", " -= 2", " *= 2", " = v"][rng.usize(..7)];
     let also = ["", "", " && v != n", " && n > 3"][rng.usize(..4)];

@@ -178,7 +178,7 @@ fn native_code_the_interpreter_and_c_agree() {
             compiled.unwrap_or_else(|refused| panic!("seed {seed}: {refused}\n{text}"))
         };
         let (native, interpreted) = (compile(native()), compile(Options::interpreted()));
-        assert_eq!(native.is_interpreted, None, "seed {seed}");
+        assert_eq!(native.interpreted_because, None, "seed {seed}");
         for (function, id) in functions.iter().zip(128..) {
             let signature = native.registry.signature(id).expect("a function");
             for element in INTEGERS {
