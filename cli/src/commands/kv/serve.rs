@@ -2,10 +2,12 @@
 //! `freeport kv serve`: the key-value server.
 
 use super::certificates::TlsArguments;
+use super::functions::FunctionArguments;
 use super::storage::{self, Loading, StorageArguments};
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;
+use freeport_kv_functions::Registry;
 use freeport_kv_server::{Bind, EvictionPolicy, Options, Server};
 use serde_json::json;
 use std::fs::File;
@@ -39,6 +41,9 @@ pub struct Arguments {
     /// TCP port for clients of the batched protocol; 0: the system chooses one [default: none]
     #[arg(long, value_name = "PORT")]
     batch_port: Option<u16>,
+    /// UDP port for datagrams of the batched protocol; 0: the system chooses one [default: none]
+    #[arg(long, value_name = "PORT")]
+    batch_udp_port: Option<u16>,
     /// Unix socket where processes of this machine meet the server, to exchange packets of the
     /// batched protocol through shared memory [default: none]
     #[arg(long, value_name = "PATH")]
@@ -69,6 +74,8 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
+    functions: FunctionArguments,
+    #[command(flatten)]
     storage: StorageArguments,
     #[command(flatten)]
     tls: TlsArguments,
@@ -78,10 +85,11 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn options(&self) -> Options {
+    fn options(&self, functions: Registry) -> Options {
         let tcp = |port: u16| {
             self.bind.iter().map(move |address| Bind::Tcp(SocketAddr::new(*address, port)))
         };
+        let udp = |port: u16| self.bind.iter().map(move |address| SocketAddr::new(*address, port));
         let unix = |path: &Option<PathBuf>| path.clone().map(Bind::Unix);
         Options {
             resp: self.plain_port().into_iter().flat_map(tcp).chain(unix(&self.socket)).collect(),
@@ -97,6 +105,7 @@ impl Arguments {
                 .flat_map(tcp)
                 .chain(self.batch_fabric.clone().map(Bind::Fabric))
                 .collect(),
+            batch_udp: self.batch_udp_port.into_iter().flat_map(udp).collect(),
             workers: self.workers,
             memory_bytes: self.memory,
             eviction: self.eviction,
@@ -105,6 +114,7 @@ impl Arguments {
             clients_max: self.clients,
             access_file: self.aclfile.clone(),
             metrics: self.metrics,
+            functions,
             persistence: self.storage.options(),
             tls: self.tls.options(&self.bind),
         }
@@ -123,10 +133,13 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Before any thread starts, so that none gets the signals.
     let mut signals = File::from(stop_signals().context("cannot wait for signals")?);
+    let functions = arguments.functions.compile()?;
+    let count = functions.user_functions();
     let mut loading = Loading::default();
-    let server = Server::recover(arguments.options(), &mut |progress| loading.report(progress))?;
+    let options = arguments.options(functions);
+    let server = Server::recover(options, &mut |progress| loading.report(progress))?;
     storage::report_repairs(&server);
-    report(arguments, &server)?;
+    report(arguments, &server, count)?;
     let stopper = server.stopper();
     // It ends with the process.
     thread::spawn(move || {
@@ -139,8 +152,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says that clients can connect, and where.
-fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
+/// Says that clients can connect, and where. The server has a number of user functions.
+fn report(arguments: &Arguments, server: &Server, functions: usize) -> anyhow::Result<()> {
     let mut addresses = server.addresses().iter().map(SocketAddr::to_string);
     let mut next = |port: Option<u16>| -> Vec<String> {
         addresses.by_ref().take(port.map_or(0, |_| arguments.bind.len())).collect()
@@ -152,6 +165,7 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         ("resp_tls", "RESP with TLS", next(arguments.tls.port())),
         ("memcached_tls", "memcached with TLS", next(arguments.tls.memcached_port())),
     ];
+    let udp: Vec<_> = server.udp_addresses().iter().map(SocketAddr::to_string).collect();
     let stored = arguments.storage.folder().zip(server.recovery());
     let mut output = std::io::stdout();
     if arguments.json {
@@ -165,6 +179,9 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
                 line[key] = addresses.into();
             }
         }
+        if !udp.is_empty() {
+            line["batch_udp"] = udp.into();
+        }
         if let Some(path) = &arguments.batch_fabric {
             line["batch_fabric"] = json!(path);
         }
@@ -172,11 +189,17 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
             line["folder"] = json!(folder);
             line["keys"] = json!(recovery.keys);
         }
+        if functions > 0 {
+            line["functions"] = functions.into();
+        }
         writeln!(output, "{line}")?;
     } else {
         write!(output, "ready: ")?;
         for (_, name, addresses) in listeners.iter().filter(|(.., it)| !it.is_empty()) {
             write!(output, "{name} at {}; ", addresses.join(", "))?;
+        }
+        if !udp.is_empty() {
+            write!(output, "batched protocol over UDP at {}; ", udp.join(", "))?;
         }
         if let Some(path) = &arguments.batch_fabric {
             write!(output, "batched protocol in shared memory at {}; ", path.display())?;
@@ -184,6 +207,9 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         write!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
         if let Some((folder, recovery)) = stored {
             write!(output, "; folder: {}; keys: {}", folder.display(), recovery.keys)?;
+        }
+        if functions > 0 {
+            write!(output, "; functions: {functions}")?;
         }
         writeln!(output)?;
     }

@@ -12,9 +12,16 @@ use crate::pipeline::Pipeline;
 use crate::replies::Replies;
 use freeport_kv_protocol::batch::{FunctionKind, Operation, PacketLimits, PacketWriter};
 use freeport_kv_protocol::slots::worker_of;
+use std::time::{Duration, Instant};
 
 /// Id of the update `add`. Ids of built-in functions never change.
 const ADD: u8 = 3;
+/// Over UDP the system chooses the worker, by the client's port: so often a port is tried for each
+/// worker at most.
+const DATAGRAM_TRIES: usize = 8;
+/// Over UDP a server forgets a client that sends nothing for 5 minutes, so after this time the
+/// client says hello again.
+const DATAGRAM_IDLE: Duration = Duration::from_secs(60);
 
 /// A client of a key-value server.
 ///
@@ -45,6 +52,7 @@ pub struct Client {
     /// The connection for the keys of each worker.
     routes: Vec<usize>,
     functions: Option<Vec<Function>>,
+    last_used: Instant,
     /// Batch and replies of calls with one operation.
     single: Batch,
     single_replies: Replies,
@@ -71,6 +79,7 @@ impl Client {
             connections: Vec::new(),
             routes: Vec::new(),
             functions: None,
+            last_used: Instant::now(),
             single: Batch::new(),
             single_replies: Replies::new(),
         };
@@ -220,28 +229,54 @@ impl Client {
 
     /// Connects, unless there are connections.
     fn open(&mut self) -> Result<(), Error> {
+        if matches!(self.address, Address::Udp(_)) {
+            let now = Instant::now();
+            if now - self.last_used > DATAGRAM_IDLE {
+                self.connections.clear();
+            }
+            self.last_used = now;
+        }
         if !self.connections.is_empty() {
             return Ok(());
         }
         let first = Pipeline::connect(&self.address, &self.options)?;
         let workers = first.workers();
         let is_alone = workers > self.options.connections.max(1);
+        self.routes = vec![0; if is_alone { 1 } else { workers.into() }];
         let mut pipelines = vec![first];
-        self.routes = vec![0; usize::from(if is_alone { 1 } else { workers })];
-        for worker in 0..if is_alone { 0 } else { workers } {
-            if worker == pipelines[0].worker() {
-                continue;
-            }
-            let other = Pipeline::connect_to_worker(&self.address, &self.options, worker)?;
-            // A server that cannot choose passes operations on.
-            if other.worker() == worker && other.workers() == workers {
-                self.routes[usize::from(worker)] = pipelines.len();
-                pipelines.push(other);
-            }
+        if !is_alone {
+            self.connect_to_others(workers, &mut pipelines)?;
         }
         let window = self.options.window;
         let connections = pipelines.into_iter();
         self.connections = connections.map(|pipeline| Connection::new(pipeline, window)).collect();
+        Ok(())
+    }
+
+    /// Connects to the workers that do not serve the first connection. A worker that no connection
+    /// reaches gets its operations from the first one's.
+    fn connect_to_others(
+        &mut self,
+        workers: u16,
+        pipelines: &mut Vec<Pipeline>,
+    ) -> Result<(), Error> {
+        let tries = if matches!(self.address, Address::Udp(_)) { DATAGRAM_TRIES } else { 1 };
+        for worker in 0..workers {
+            for _ in 0..tries {
+                let is_there = |pipeline: &Pipeline, worker| pipeline.worker() == worker;
+                if pipelines.iter().any(|pipeline| is_there(pipeline, worker)) {
+                    break;
+                }
+                let other = Pipeline::connect_to_worker(&self.address, &self.options, worker)?;
+                let reached = other.worker();
+                if other.workers() == workers
+                    && !pipelines.iter().any(|pipeline| is_there(pipeline, reached))
+                {
+                    self.routes[usize::from(reached)] = pipelines.len();
+                    pipelines.push(other);
+                }
+            }
+        }
         Ok(())
     }
 

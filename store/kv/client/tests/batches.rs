@@ -2,7 +2,7 @@
 //! Batches over every transport.
 
 use super::model::{Model, TOKEN};
-use super::server::{self, Server, truthful};
+use super::server::{self, Server, patient, truthful};
 use fastrand::Rng;
 use freeport_kv_client::{
     Batch, Client, Error, FunctionKind, Operation, Options, Pipeline, Replies, Status,
@@ -25,14 +25,13 @@ fn servers(workers: u16) -> Vec<(Server, Model)> {
 }
 
 fn small() -> Options {
-    Options { packet_bytes: 300, datagram_bytes: 300, window: 3, ..Options::default() }
+    Options { packet_bytes: 300, datagram_bytes: 300, window: 3, ..patient() }
 }
 
 #[test]
 fn every_operation_returns_what_its_page_says() {
     for (server, _) in servers(1) {
-        let mut client =
-            Client::connect_to(server.address.clone(), Options::default()).expect("it listens");
+        let mut client = Client::connect_to(server.address.clone(), patient()).expect("it listens");
         let sum = client.function(FunctionKind::Reduce, "sum").expect("there is one");
         let mut batch = Batch::new();
         batch.put(b"vector", &[1, 2, 250]).get(b"vector").get(b"missing").delete(b"missing");
@@ -133,7 +132,7 @@ fn a_server_with_many_workers_gets_one_connection() {
 #[test]
 fn neither_side_waits_for_the_other_forever() {
     for (server, _) in servers(1).into_iter().take(2) {
-        let options = Options { packet_bytes: 2 << 20, window: 100, ..Options::default() };
+        let options = Options { packet_bytes: 2 << 20, window: 100, ..patient() };
         let mut client = Client::connect_to(server.address, options).expect("it listens");
         let value = vec![7; 1 << 20];
         let mut batch = Batch::new();
@@ -166,7 +165,7 @@ fn an_operation_that_fits_into_no_packet_is_refused_before_anything_is_sent() {
 #[test]
 fn the_servers_limit_holds() {
     let server = server::tcp(truthful(&Model::new(1)));
-    let options = Options { packet_bytes: 1 << 30, ..Options::default() };
+    let options = Options { packet_bytes: 1 << 30, ..patient() };
     let mut client = Client::connect_to(server.address, options).expect("it listens");
     let error = client.put(b"key", &vec![0; 5 << 20]).expect_err("4 MiB are allowed");
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
@@ -176,7 +175,7 @@ fn the_servers_limit_holds() {
 #[test]
 fn a_pipeline_receives_packet_by_packet() {
     for (server, _) in servers(2) {
-        let options = Options { packet_operations: 10, ..Options::default() };
+        let options = Options { packet_operations: 10, ..patient() };
         let mut pipeline =
             Pipeline::connect_to_worker(&server.address, &options, 1).expect("it listens");
         assert_eq!((pipeline.worker(), pipeline.workers()), (1, 2));

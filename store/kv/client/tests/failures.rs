@@ -2,12 +2,12 @@
 //! Servers that vanish, say nothing, refuse, or answer nonsense.
 
 use super::model::Model;
-use super::server::{self, Answer, Server, truthful};
+use super::server::{self, Answer, Server, patient, truthful};
+use fastrand::Rng;
 use freeport_kv_client::{Address, Batch, Client, Error, Options};
 use freeport_kv_protocol::batch::{Header, ReplyLimits, ReplyWriter, Status, write_error};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 /// Servers over both kinds of streams that answer the packets after hello, of all connections
@@ -39,7 +39,7 @@ fn connect(server: &Server, options: Options) -> Client {
 #[test]
 fn a_lost_connection_is_an_error_and_the_next_call_connects_again() {
     for server in servers(|packet, _, reply| (packet != 1).then_some(reply)) {
-        let mut client = connect(&server, Options::default());
+        let mut client = connect(&server, patient());
         client.put(b"key", b"value").expect("the first packet is answered");
         let error = client.put(b"key", b"other").expect_err("the second one is not");
         assert!(matches!(error, Error::Lost { .. }), "{error:?}");
@@ -54,7 +54,7 @@ fn a_lost_connection_is_an_error_and_the_next_call_connects_again() {
 fn a_silent_server_is_an_error() {
     for server in servers(|packet, _, reply| Some(if packet == 0 { vec![] } else { reply })) {
         let timeout = Duration::from_millis(50);
-        let options = Options { timeout, ..Options::default() };
+        let options = Options { timeout, ..patient() };
         let mut client = server::connect_at_last(&server, &options);
         let error = client.put(b"key", b"value").expect_err("there is no reply");
         assert!(matches!(error, Error::TimedOut { after, .. } if after == timeout), "{error:?}");
@@ -98,10 +98,10 @@ fn what_is_no_reply_is_an_error() {
             Some(if packet == 0 { answer(header.batch, reply) } else { reply })
         };
         for server in servers(wrong) {
-            let mut client = connect(&server, Options::default());
+            let mut client = connect(&server, patient());
             let mut batch = Batch::new();
             batch.put(b"key", b"value").put(b"other", b"value");
-            // A second reply may come when its client has gone on already.
+            // A second reply may come after its client has returned.
             let result = client.run(&batch).and_then(|_| client.run(&batch));
             let error = result.expect_err(name);
             assert!(matches!(error, Error::Protocol { .. }), "{name}: {error:?}");
@@ -119,7 +119,7 @@ fn the_error_of_a_whole_packet_fails_the_batch() {
         Some(if packet == 0 { error } else { reply })
     };
     for server in servers(refuse) {
-        let mut client = connect(&server, Options::default());
+        let mut client = connect(&server, patient());
         let error = client.put(b"key", b"value").expect_err("it is refused");
         assert!(matches!(error, Error::Packet { .. }), "{error:?}");
         assert!(error.to_string().contains("the data are still being read"), "{error}");
@@ -135,8 +135,7 @@ fn a_login_that_is_refused_says_why() {
         server::udp(move |header, payload, worker| vec![model.execute(header, payload, worker)]),
     ];
     for server in servers {
-        let options =
-            Options { user: "ann".into(), password: "wrong".into(), ..Options::default() };
+        let options = Options { user: "ann".into(), password: "wrong".into(), ..patient() };
         assert!(!format!("{options:?}").contains("wrong"));
         let error = Client::connect_to(server.address, options).expect_err("it is refused");
         let text = error.to_string();
@@ -150,7 +149,7 @@ fn a_server_that_is_not_there_is_an_error_of_the_connection() {
     // The port is taken, and nobody listens.
     let bound = std::net::UdpSocket::bind(("127.0.0.1", 0)).expect("the system chooses a port");
     let silent = bound.local_addr().expect("it is bound");
-    let options = Options { timeout: Duration::from_millis(50), ..Options::default() };
+    let options = Options { timeout: Duration::from_millis(50), ..patient() };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let missing = Address::Fabric(folder.path().join("socket"));
     for address in [missing, Address::Udp(silent.to_string()), Address::Tcp("127.0.0.1:1".into())] {
@@ -178,7 +177,7 @@ fn a_text_of_an_error_reaches_the_program() {
         Some(packet)
     };
     for server in servers(fail) {
-        let mut client = connect(&server, Options::default());
+        let mut client = connect(&server, patient());
         let mut batch = Batch::new();
         batch.put(b"key", b"value").get(b"key");
         let replies = client.run(&batch).expect("the server answers");
@@ -193,7 +192,7 @@ fn a_text_of_an_error_reaches_the_program() {
 #[test]
 fn a_client_moves_between_threads() {
     for server in servers(|_, _, reply| Some(reply)) {
-        let mut client = connect(&server, Options::default());
+        let mut client = connect(&server, patient());
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             client.put(b"key", b"value").expect("the server answers");
@@ -201,5 +200,70 @@ fn a_client_moves_between_threads() {
         });
         let mut client = receiver.recv().expect("the thread sends it");
         assert_eq!(client.get(b"key").expect("no error"), Some(b"value".to_vec()));
+    }
+}
+
+/// Changes some bytes of a reply, or its length.
+fn changed(rng: &mut Rng, mut reply: Vec<u8>) -> Vec<u8> {
+    for _ in 0..rng.usize(..4) {
+        let at = rng.usize(..reply.len());
+        reply[at] = if rng.bool() { rng.u8(..) } else { reply[at] ^ 1 << rng.u8(..8) };
+    }
+    match rng.u8(..4) {
+        0 => reply.truncate(rng.usize(..reply.len())),
+        1 => reply.extend([0; 40]),
+        _ => {}
+    }
+    reply
+}
+
+/// Every reply gives a result, or an error.
+#[test]
+fn no_reply_makes_a_client_panic() {
+    let (model, rng) = (Model::new(1), Mutex::new(Rng::with_seed(1)));
+    let lie = move |header: &Header, payload: &[u8], worker: &mut u16| {
+        let reply = model.execute(header, payload, worker);
+        changed(&mut rng.lock().expect("no thread panics"), reply)
+    };
+    let lie = Arc::new(lie);
+    let (first, second) = (lie.clone(), lie.clone());
+    let truth = Model::new(1);
+    let datagrams = truth.clone();
+    // A client that waits for the rest of a reply finds the connection closed.
+    let lies: Answer =
+        Arc::new(move |header, payload, worker| Some(first(header, payload, worker)));
+    let lies_later: Answer = Arc::new(move |header, payload, worker| {
+        let is_hello = payload.first().is_some_and(|first| first & 15 == 14);
+        Some(match is_hello {
+            true => truth.execute(header, payload, worker),
+            false => second(header, payload, worker),
+        })
+    });
+    let servers = [
+        server::tcp_for(lies, 1),
+        server::tcp_for(lies_later, 2),
+        server::udp(move |header, payload, worker| {
+            vec![lie(header, payload, worker), datagrams.execute(header, payload, worker)]
+        }),
+    ];
+    let mut batch = Batch::new();
+    batch.put(b"key", b"value").get(b"key").get(b"missing").get(b"key");
+    batch.update(b"key", 3, &[1_u32]).delete(b"key");
+    let options = Options { connections: 1, ..patient() };
+    for server in &servers[..2] {
+        let mut results = [0, 0];
+        for _ in 0..500 {
+            let client = Client::connect_to(server.address.clone(), options.clone());
+            let result = client.and_then(|mut client| client.run(&batch));
+            results[usize::from(result.is_ok())] += 1;
+        }
+        assert!(results[0] > 100, "{results:?}");
+    }
+    // A reply that is accepted in part may leave the rest without any.
+    let timeout = Duration::from_millis(50);
+    for _ in 0..200 {
+        let options = Options { timeout, ..options.clone() };
+        let client = Client::connect_to(servers[2].address.clone(), options);
+        _ = client.and_then(|mut client| client.run(&batch));
     }
 }

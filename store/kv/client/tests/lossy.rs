@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Datagrams that are lost, doubled, divided, or overtake each other.
 
-use super::model::Model;
-use super::server::{self, Server};
+use super::model::{Model, TOKEN};
+use super::server::{self, Server, patient};
 use fastrand::Rng;
 use freeport_kv_client::{Batch, Client, Error, Opcode, Operation, Options, Pipeline};
-use freeport_kv_protocol::batch::{HEADER_BYTES, Header, ReplyLimits, ReplyReader, ReplyWriter};
+use freeport_kv_protocol::batch::{
+    HEADER_BYTES, Header, HelloReply, ReplyLimits, ReplyReader, ReplyWriter,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -28,7 +30,7 @@ fn options() -> Options {
         retry_after: Duration::from_millis(5),
         retries: 100,
         timeout: Duration::from_secs(60),
-        ..Options::default()
+        ..patient()
     }
 }
 
@@ -159,4 +161,32 @@ fn a_pipeline_continues_after_a_lost_packet() {
     }
     submitted.remove(1);
     assert_eq!((received, lost), (submitted, 1));
+}
+
+/// Over UDP a client cannot choose its worker, so it tries other ports.
+#[test]
+fn every_worker_is_reached_by_some_port() {
+    let model = Model::new(3);
+    let (strangers, mut hellos) = (model.strangers.clone(), 0);
+    let server = server::udp(move |header, payload, worker| {
+        let mut reply = model.execute(header, payload, worker);
+        if payload[0] & 15 == Opcode::Hello as u8 {
+            *worker = [2, 2, 0, 2, 0, 1][hellos % 6];
+            hellos += 1;
+            let (workers, payload_limit, token) = (3, 1_400, TOKEN);
+            let hello = HelloReply { worker: *worker, workers, payload_limit, token };
+            reply.clear();
+            let mut writer =
+                ReplyWriter::begin(&mut reply, header.batch, 0, ReplyLimits::default());
+            writer.value(&mut reply, &hello.value());
+            writer.finish(&mut reply);
+        }
+        vec![reply]
+    });
+    let mut client = Client::connect_to(server.address, options()).expect("it listens");
+    assert_eq!(client.connections(), 3);
+    let gets = filled(&mut client, 100);
+    let replies = client.run(&gets).expect("the server answers");
+    assert!(replies.iter().all(|reply| reply.is_ok_and(|value| value.is_some())));
+    assert_eq!(strangers.load(Ordering::Relaxed), 0, "keys go to their worker");
 }

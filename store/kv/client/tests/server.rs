@@ -6,6 +6,7 @@ use super::model::Model;
 use freeport_fabric::shm;
 use freeport_kv_client::{Address, Client, Options};
 use freeport_kv_protocol::batch::Header;
+use freeport_testbed::wait::PATIENCE;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
@@ -23,6 +24,11 @@ pub struct Server {
     _folder: Option<TempDir>,
 }
 
+/// Options for a machine that is busy with something else.
+pub fn patient() -> Options {
+    Options { timeout: PATIENCE, ..Options::default() }
+}
+
 /// As the model says.
 pub fn truthful(model: &Model) -> Answer {
     let model = model.clone();
@@ -30,12 +36,17 @@ pub fn truthful(model: &Model) -> Answer {
 }
 
 pub fn tcp(answer: Answer) -> Server {
+    tcp_for(answer, usize::MAX)
+}
+
+/// Closes each connection after a number of replies.
+pub fn tcp_for(answer: Answer, replies: usize) -> Server {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the system chooses a port");
     let address = listener.local_addr().expect("it is bound").to_string();
     thread::spawn(move || {
         for stream in listener.incoming() {
             let (stream, answer) = (stream.expect("a client connects"), answer.clone());
-            thread::spawn(move || serve(stream, &answer));
+            thread::spawn(move || serve(stream, &answer, replies));
         }
     });
     Server { address: Address::Tcp(address), _folder: None }
@@ -51,7 +62,7 @@ pub fn fabric(answer: Answer) -> Server {
             thread::spawn(move || {
                 let options = shm::Options::default();
                 if let Ok(connection) = shm::Connection::accept(stream, &options) {
-                    serve(connection, &answer);
+                    serve(connection, &answer, usize::MAX);
                 }
             });
         }
@@ -91,9 +102,10 @@ pub fn connect_at_last(server: &Server, options: &Options) -> Client {
     }
 }
 
-fn serve(mut stream: impl Read + Write, answer: &Answer) {
+fn serve(mut stream: impl Read + Write, answer: &Answer, replies: usize) {
     let mut worker = 0;
-    while let Ok((header, payload)) = read(&mut stream) {
+    for _ in 0..replies {
+        let Ok((header, payload)) = read(&mut stream) else { return };
         match answer(&header, &payload, &mut worker) {
             Some(reply) if stream.write_all(&reply).is_ok() => {}
             _ => return,

@@ -61,6 +61,8 @@ pub struct Origin {
     pub descriptor: i32,
     /// It is connected by a Unix socket.
     pub is_unix: bool,
+    /// It speaks the batched protocol.
+    pub is_batched: bool,
     /// When it connected, in milliseconds since 1970.
     pub connected_ms: u64,
 }
@@ -132,14 +134,7 @@ impl Clients {
 
     /// A client has connected.
     pub fn insert(&self, origin: Origin) -> Arc<ClientRecord> {
-        let record = Arc::new(ClientRecord {
-            active_ms: AtomicU64::new(origin.connected_ms),
-            version: AtomicU32::new(2),
-            flags: AtomicU32::new(if origin.is_unix { flag::UNIX } else { 0 }),
-            origin,
-            names: Mutex::new(Names { user: DEFAULT.to_vec(), ..Names::default() }),
-            ..ClientRecord::default()
-        });
+        let record = Arc::new(ClientRecord::new(origin));
         self.lock().insert(record.origin.id, record.clone());
         record
     }
@@ -174,6 +169,18 @@ impl ClientKind {
 }
 
 impl ClientRecord {
+    /// The state of a client that has just connected.
+    pub fn new(origin: Origin) -> Self {
+        Self {
+            active_ms: AtomicU64::new(origin.connected_ms),
+            version: AtomicU32::new(2),
+            flags: AtomicU32::new(if origin.is_unix { flag::UNIX } else { 0 }),
+            origin,
+            names: Mutex::new(Names { user: DEFAULT.to_vec(), ..Names::default() }),
+            ..Self::default()
+        }
+    }
+
     /// Its names.
     pub fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
@@ -225,7 +232,7 @@ impl ClientRecord {
             small(&self.watched),
             input + output,
             text(&names.user),
-            small(&self.version),
+            if self.origin.is_batched { 0 } else { small(&self.version) },
             text(&names.library),
             text(&names.library_version),
         );

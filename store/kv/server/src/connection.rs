@@ -195,7 +195,10 @@ impl Connection {
                 Ok(bytes) => self.sent += bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.forget_sent(BACKLOG_BYTES);
+                    // Its requests are executed while the output is short. Otherwise bytes are
+                    // moved only if at least as many were sent.
+                    let left = self.backlog_bytes();
+                    self.forget_sent(if left <= BACKLOG_BYTES { 1 } else { left });
                     return true;
                 }
                 Err(_) => return false,
@@ -235,6 +238,29 @@ impl Connection {
             self.output.drain(..self.sent);
             self.holding.remove(self.sent);
             self.sent = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freeport_kv_protocol::memcached::Limits;
+    use mio::net::UnixStream;
+
+    use super::*;
+
+    /// Requests are executed while the output is short, and given turns while the backlog is. If
+    /// the two differed, a client that does not read would get turns without end.
+    #[test]
+    fn sent_bytes_do_not_count_as_output() {
+        let (stream, _client) = UnixStream::pair().expect("the system has sockets");
+        let peer = freeport_kv_items::Connection::new(Limits::default());
+        let mut connection = Connection::memcached(Stream::Unix(stream), peer);
+        for bytes in (0..20).map(|step| (BACKLOG_BYTES + 10_000) >> step) {
+            connection.output.resize(connection.output.len() + bytes, b'x');
+            assert!(connection.send(), "the client is there");
+            let is_short = connection.output.len() <= BACKLOG_BYTES;
+            assert_eq!(is_short, connection.backlog_bytes() <= BACKLOG_BYTES);
         }
     }
 }

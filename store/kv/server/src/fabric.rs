@@ -82,12 +82,11 @@ impl FabricStream {
         }
     }
 
-    /// Reports nothing more.
+    /// Reports nothing more. The worker that registers it next looks at it first.
     ///
     /// # Errors
     /// Those of the system.
     pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        // The worker that it moves to does not look at it yet.
         self.is_hot = false;
         match &mut self.state {
             State::Greeting(socket) => socket.deregister(registry),

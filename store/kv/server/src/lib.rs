@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A key-value server for clients of Redis and memcached.
+//! A key-value server for clients of Redis and memcached, and of the batched protocol.
 //!
 //! A [`Server`] has one or more workers, threads that share nothing on an operation's path. Each
 //! owns the shard with a part of the hash slots, and serves some of the connections. A command goes
@@ -22,10 +22,12 @@ mod clients;
 mod commands;
 mod configuration;
 mod connection;
+mod datagrams;
 mod error;
 mod fabric;
 pub mod inspection;
 mod listener;
+mod loading;
 mod mail;
 mod metrics;
 mod numbered;

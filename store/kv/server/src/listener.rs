@@ -130,6 +130,24 @@ impl Listener {
         }
     }
 
+    /// Its clients send requests of Redis, and do not encrypt.
+    pub fn is_plain(&self) -> bool {
+        self.tls.is_none() && self.protocol == Protocol::Resp
+    }
+
+    /// Reports nothing more, so that another thread can register it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        match &mut self.socket {
+            Listening::Tcp(socket) => socket.deregister(registry),
+            Listening::Unix(socket, _) | Listening::Fabric(socket, _) => {
+                socket.deregister(registry)
+            }
+        }
+    }
+
     /// Reports connecting clients as events with a token.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 //! | `Borrow`, `Lent`, `Returned` | one of each for a worker, which has one loan in progress |
 //! | `Execute`, `Executed` | one for a client and worker, with the requests that are read at once |
 //! | `Moved` | the maximum number of clients |
-//! | `ExecuteBatch`, `ExecutedBatch` | one for a client and worker, with the operations of a packet |
+//! | `ExecuteBatch`, `ExecutedBatch` | one for a client and worker, of one packet |
 //! | `Ready` | one for a wait and key, until the worker has looked at the key |
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
@@ -86,13 +86,16 @@ pub enum Message {
         /// The replies.
         parcel: Box<Parcel>,
     },
-    /// A client of the batched protocol wants to be served by the receiver.
+    /// A client that was served elsewhere is served by the receiver: one of the batched protocol
+    /// that wants it, or one that came while the server read its folder.
     Moved {
         /// Its socket, of which no worker hears at present.
         stream: Stream,
+        /// Its protocol.
+        protocol: Protocol,
         /// Its address as text.
         address: String,
-        /// Bytes that were received, with its hello.
+        /// Bytes that were received and not answered.
         input: Vec<u8>,
     },
     /// The receiver executes operations of the batched protocol on its shard.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::channels::Kind;
 use crate::commands::process;
+use crate::datagrams::{DatagramCount, DatagramCounters};
 use crate::shared::Shared;
 use crate::statistics::{Calls, Counter, Statistics, errors, sum};
 
@@ -185,9 +186,24 @@ impl Text {
             let help = "Connections that ended before their TLS handshake was complete.";
             self.add("tls_handshakes_failed_total", help, failed);
         }
+        if !shared.options.batch_udp.is_empty() {
+            self.add_datagrams(shared);
+        }
+        let batched = total(|worker| &worker.batched_operations);
+        let help = "Operations of the batched protocol.";
+        self.add("batched_operations_total", help, batched);
         let received = total(|worker| &worker.received_bytes);
         self.add("received_bytes_total", "Bytes from clients.", received);
         self.add("sent_bytes_total", "Bytes to clients.", total(|worker| &worker.sent_bytes));
+    }
+
+    fn add_datagrams(&mut self, shared: &Shared) {
+        let sessions = sum(shared.workers(), |worker| &worker.datagrams.sessions);
+        self.add("udp_sessions", "Clients that send datagrams.", sessions as f64);
+        for DatagramCount { name, help, of } in &DatagramCounters::TOTALS {
+            let total = sum(shared.workers(), |worker| of(&worker.datagrams));
+            self.add(&format!("{name}_total"), help, total as f64);
+        }
     }
 
     fn add_keys(&mut self, shared: &Shared) {

@@ -31,6 +31,9 @@ pub struct Options {
     pub memcached: Vec<Bind>,
     /// Where clients of the batched protocol connect.
     pub batch: Vec<Bind>,
+    /// Addresses of UDP where datagrams of the batched protocol arrive; port 0 lets the system
+    /// choose.
+    pub batch_udp: Vec<SocketAddr>,
     /// Where clients connect that encrypt, and with which certificates.
     pub tls: Option<TlsOptions>,
     /// Number of workers, 1 to 64.
@@ -76,6 +79,7 @@ impl Default for Options {
             resp: vec![],
             memcached: vec![],
             batch: vec![],
+            batch_udp: vec![],
             tls: None,
             workers: 1,
             memory_bytes: 1 << 30,

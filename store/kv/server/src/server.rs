@@ -4,6 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use freeport_kv_commands::ShardOptions;
@@ -14,9 +15,11 @@ use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
 use crate::census::Census;
+use crate::datagrams::Datagrams;
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
-use crate::mail::Mailbox;
+use crate::loading::{Guest, Loading};
+use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
@@ -31,6 +34,7 @@ pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     addresses: Vec<SocketAddr>,
+    udp_addresses: Vec<SocketAddr>,
     metrics: Option<Metrics>,
 }
 
@@ -106,6 +110,13 @@ impl Server {
                 *address = chosen;
             }
         }
+        let (mut datagrams, mut udp_addresses) = (vec![], vec![]);
+        datagrams.resize_with(options.workers, Vec::new);
+        for (number, address) in options.batch_udp.iter_mut().enumerate() {
+            let sockets = Datagrams::open((number, address), options.workers)?;
+            udp_addresses.push(*address);
+            datagrams.iter_mut().zip(sockets).for_each(|(all, socket)| all.push(socket));
+        }
         let (mut polls, mut mailboxes, mut receivers) = (vec![], vec![], vec![]);
         for _ in 0..options.workers {
             let poll = Poll::new()?;
@@ -114,8 +125,21 @@ impl Server {
             mailboxes.push(mailbox);
             receivers.push(receiver);
         }
+        // Passwords are not known before, so with a file of users nobody is answered meanwhile.
+        let loading = match options.persistence.is_some() && options.access_file.is_none() {
+            true => Some(Loading::begin(std::mem::take(&mut listeners), options.clients_max)?),
+            false => None,
+        };
+        let mut progress = |read: Progress| {
+            loading.iter().for_each(|loading| loading.note(read));
+            progress(read);
+        };
         let Start { persistence, shards, functions } =
-            Start::new(&options, &shard_options, progress)?;
+            Start::new(&options, &shard_options, &mut progress)?;
+        let mut guests = vec![];
+        if let Some(loading) = loading {
+            (listeners, guests) = loading.end()?;
+        }
         let mut shared = Shared::new(options, mailboxes, persistence);
         shared.configuration.tls = tls;
         let shared = Arc::new(shared);
@@ -134,18 +158,30 @@ impl Server {
             ),
             None => None,
         };
-        let mut server = Self { shared, workers: vec![], addresses, metrics };
-        let parts = polls.into_iter().zip(receivers).zip(shards);
-        for (number, ((poll, mail), shard)) in parts.enumerate() {
+        let mut server = Self { shared, workers: vec![], addresses, udp_addresses, metrics };
+        let parts = polls.into_iter().zip(receivers).zip(shards).zip(datagrams);
+        for (number, (((poll, mail), shard), datagrams)) in parts.enumerate() {
             // The first worker accepts clients, and hands them to all in turn.
             let mut listeners = std::mem::take(&mut listeners);
-            Worker::register(&mut listeners, &poll)?;
+            Worker::register(&mut listeners, &datagrams, &poll)?;
             let shared = server.shared.clone();
             server.spawn(number, move || {
-                Worker::new((number, shard), shared, poll, mail, listeners).run()
+                Worker::new((number, shard), shared, poll, mail, (listeners, datagrams)).run()
             })?;
         }
+        server.take_over(guests);
         Ok(server)
+    }
+
+    /// Hands clients that came while the server read its folder to all workers in turn.
+    fn take_over(&self, guests: Vec<Guest>) {
+        for (Guest { stream, address, input, .. }, mailbox) in
+            guests.into_iter().zip(self.shared.mailboxes.iter().cycle())
+        {
+            self.shared.clients.fetch_add(1, Ordering::Relaxed);
+            let protocol = Protocol::Resp;
+            mailbox.send(Message::Moved { stream, protocol, address, input });
+        }
     }
 
     /// Starts the thread of a worker. When it ends, for whatever reason, all others do: they would
@@ -169,6 +205,11 @@ impl Server {
     /// TLS.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// UDP addresses where datagrams of the batched protocol arrive, in the order of the options.
+    pub fn udp_addresses(&self) -> &[SocketAddr] {
+        &self.udp_addresses
     }
 
     /// TCP address where counts are served, if they are.

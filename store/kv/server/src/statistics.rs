@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::datagrams::DatagramCounters;
+
 /// Classes of duration: class `n` has commands of less than 2^n nanoseconds.
 pub const CLASSES: usize = 40;
 /// Different error codes that are counted; scripts can make up any number of them.
@@ -49,6 +51,8 @@ pub struct Statistics {
     pub sent_bytes: Counter,
     /// Number of clients that were taken in.
     pub connections: Counter,
+    /// Counts of datagrams.
+    pub datagrams: DatagramCounters,
     /// Number of keys that reads have found.
     pub hits: Counter,
     /// Number of keys that reads have not found.
@@ -157,6 +161,7 @@ impl Statistics {
         let keys = [&self.connections, &self.hits, &self.misses, &self.expired, &self.evicted];
         self.batched_operations.set(0);
         totals.into_iter().chain(keys).for_each(|count| count.set(0));
+        self.datagrams.reset();
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -9,6 +9,7 @@ mod client;
 mod clients;
 mod configuration;
 mod crash;
+mod datagrams;
 mod ending;
 mod eviction;
 mod expiry;

@@ -80,16 +80,18 @@ impl PacketWriter {
     #[inline]
     pub fn push(&mut self, into: &mut Vec<u8>, operation: &Operation<'_>) -> Result<(), Refused> {
         let plan = self.plan(into, operation);
-        let bytes = self.bytes(into) + plan.bytes(operation);
-        if bytes > self.limits.bytes || self.count >= self.limits.operations {
+        let bytes = plan.bytes(operation);
+        if self.bytes(into) + bytes > self.limits.bytes || self.count >= self.limits.operations {
             return Err(self.refuse(operation));
         }
-        into.reserve(plan.bytes(operation));
+        into.reserve(bytes);
         into.push(plan.first);
         if operation.opcode.has_function() {
             into.extend_from_slice(&[operation.function, operation.element]);
         }
-        plan.write_lengths(operation, into);
+        if plan.has_lengths {
+            plan.write_lengths(operation, into);
+        }
         into.extend_from_slice(operation.key);
         if plan.has_value {
             let at = into.len();
@@ -111,11 +113,6 @@ impl PacketWriter {
         header.payload_bytes = u32::try_from(payload_bytes).expect("the limit is less");
         into[self.start..][..HEADER_BYTES].copy_from_slice(&header.fixed());
         header
-    }
-
-    /// Takes the header of a packet without operations out of the buffer again.
-    pub fn abandon(self, into: &mut Vec<u8>) {
-        into.truncate(self.start);
     }
 
     /// Chooses the flags of an operation.

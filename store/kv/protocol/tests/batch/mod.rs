@@ -7,3 +7,4 @@ mod operations;
 mod plain;
 mod replies;
 mod sizes;
+mod speed;

@@ -21,5 +21,5 @@ pub use log::{Entry as LogEntry, Place, Reason};
 pub use login::Login;
 pub use rules::check_name;
 pub use selector::{Denial, Selector};
-pub use user::{DEFAULT, hex};
+pub use user::{DEFAULT, User, hex};
 pub use users::Users;

@@ -125,6 +125,16 @@ impl Recorder {
         self.journal.failure().is_some()
     }
 
+    /// The end of all that was appended.
+    pub fn end_position(&self) -> Position {
+        self.journal.end()
+    }
+
+    /// The position up to which replies may be sent.
+    pub fn released(&self) -> Position {
+        self.journal.released()
+    }
+
     /// The commands that follow belong to one unit, until [`Recorder::end`]. Those of a transaction
     /// were admitted together.
     pub fn begin(&mut self, is_admitted: bool) {

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 
+use freeport_kv_protocol::batch::write_error;
 use mio::Token;
 
 use super::{CONNECTIONS, Core};
@@ -19,7 +20,9 @@ impl Core {
     /// Accepts all clients that have connected.
     pub(super) fn accept(&mut self, listener: usize) {
         loop {
-            let Some(listener) = self.network.listeners.get(listener) else { return };
+            let Some(listener) = self.network.listeners.get(listener) else {
+                return self.network.note_datagrams(listener);
+            };
             let protocol = listener.protocol;
             match listener.accept() {
                 Ok((stream, address)) => self.assign(stream, protocol, address),
@@ -45,13 +48,14 @@ impl Core {
         let shared = &self.shared;
         if shared.clients.load(Ordering::Relaxed) >= self.settings.clients_max {
             shared.refused_clients.fetch_add(1, Ordering::Relaxed);
-            let text: &[u8] = match protocol {
-                Protocol::Resp => b"-ERR max number of clients reached\r\n",
-                Protocol::Memcached => b"ERROR Too many open connections\r\n",
-                Protocol::Batch => b"",
-            };
+            let mut text = vec![];
+            match protocol {
+                Protocol::Resp => text.extend(b"-ERR max number of clients reached\r\n"),
+                Protocol::Memcached => text.extend(b"ERROR Too many open connections\r\n"),
+                Protocol::Batch => write_error(&mut text, 0, "max number of clients reached"),
+            }
             // The connection ends either way.
-            let _ = stream.write(text);
+            let _ = stream.write(&text);
             return;
         }
         shared.clients.fetch_add(1, Ordering::Relaxed);
@@ -95,11 +99,11 @@ impl Core {
                 Connection::memcached(stream, freeport_kv_items::Connection::new(limits))
             }
             (Protocol::Batch, _) => {
-                let client = self.introduce(id, &stream, address);
+                let client = self.introduce(id, (&stream, protocol), address);
                 Connection::batch(stream, client)
             }
             _ => {
-                let client = self.introduce(id, &stream, address);
+                let client = self.introduce(id, (&stream, protocol), address);
                 Connection::resp(stream, client)
             }
         };
@@ -110,8 +114,13 @@ impl Core {
         Some(id)
     }
 
-    /// A new client of Redis, which the others know from now on.
-    fn introduce(&self, id: u64, stream: &Stream, address: String) -> Client {
+    /// A new client with a user, which the others know from now on.
+    fn introduce(
+        &self,
+        id: u64,
+        (stream, protocol): (&Stream, Protocol),
+        address: String,
+    ) -> Client {
         let origin = Origin {
             id,
             worker: self.number,
@@ -119,6 +128,7 @@ impl Core {
             local: stream.local_address(),
             descriptor: stream.descriptor(),
             is_unix: stream.is_local(),
+            is_batched: protocol == Protocol::Batch,
             connected_ms: self.now_ms,
         };
         let record = self.shared.registry.insert(origin);

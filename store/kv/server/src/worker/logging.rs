@@ -46,6 +46,14 @@ impl Core {
         }
     }
 
+    /// Asks for room for a change by a command that is not marked as a write.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn admit_unmarked(&mut self, arguments: &[&[u8]]) -> Result<(), Error> {
+        self.log.as_mut().map_or(Ok(()), |log| log.admit(arguments))
+    }
+
     /// Asks for room for a transaction, whose commands are one unit until [`Core::end_unit`].
     ///
     /// # Errors
@@ -200,7 +208,7 @@ impl Core {
         match &self.log {
             Some(log) => {
                 let mailbox = &self.shared.mailboxes[self.number];
-                mailbox.await_log(log.is_awaited())
+                mailbox.await_log(log.is_awaited() || self.network.holds_datagrams())
             }
             None => false,
         }
@@ -221,6 +229,7 @@ impl Worker {
         self.take_images();
         self.core.flush_log();
         self.send_released();
+        self.core.release_datagrams();
         self.answer_waiting();
     }
 
@@ -285,6 +294,7 @@ impl Worker {
         // The server reports an error when all workers have ended.
         let _ = persistence.journal.sync();
         self.send_released();
+        self.core.release_datagrams();
     }
 }
 

@@ -15,6 +15,7 @@ mod batch;
 mod blocking;
 mod busy;
 mod counting;
+mod datagrams;
 mod delivering;
 mod handshakes;
 mod imaging;
@@ -47,13 +48,14 @@ use mio::{Events, Poll, Token};
 use crate::channels::Delivery;
 use crate::commands::Action;
 use crate::configuration::Settings;
+use crate::datagrams::Datagrams;
 use crate::listener::Listener;
 use crate::mail::Message;
 use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
-pub use batch::{Batches, Parcel as BatchParcel};
+pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 use imaging::Imaging;
 pub use lending::Forgotten;
 use lending::Lending;
@@ -115,6 +117,8 @@ pub struct Core {
     pub now_ms: u64,
     /// Where changes are recorded, if a log is kept.
     pub log: Option<Box<Recorder>>,
+    /// Time since 1970 at which the running script began, which is its time until it ends.
+    pub script_began: Option<Duration>,
     /// Lua states, once a client has used them.
     pub engine: Option<Box<Engine>>,
     /// State of the server.
@@ -147,15 +151,19 @@ impl Worker {
         shared: Arc<Shared>,
         poll: Poll,
         mail: Receiver<Message>,
-        listeners: Vec<Listener>,
+        (listeners, mut datagrams): (Vec<Listener>, Vec<Datagrams>),
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.set_functions(shared.options.functions.clone());
         store.insert(number, shard);
+        if shared.persistence.is_some() {
+            datagrams.iter_mut().for_each(|datagrams| datagrams.port.hold_replies());
+        }
         let items = memcached::items(&shared, &listeners);
         let network = Network {
             poll,
             listeners,
+            datagrams,
             connections: HashMap::new(),
             items: items.as_ref().map(|items| items.options().limits),
             next_worker: number,
@@ -182,6 +190,7 @@ impl Worker {
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
+            script_began: None,
             engine: None,
             shared,
         };
@@ -202,13 +211,20 @@ impl Worker {
         }
     }
 
-    /// Makes events of listeners arrive at the poll of a worker.
+    /// Makes events of listeners and datagrams arrive at the poll of a worker.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn register(listeners: &mut [Listener], poll: &Poll) -> io::Result<()> {
+    pub fn register(
+        listeners: &mut [Listener],
+        datagrams: &[Datagrams],
+        poll: &Poll,
+    ) -> io::Result<()> {
         for (at, listener) in listeners.iter_mut().enumerate() {
             listener.register(poll.registry(), Token(LISTENERS + at))?;
+        }
+        for (at, datagrams) in datagrams.iter().enumerate() {
+            datagrams.register(poll.registry(), Token(LISTENERS + listeners.len() + at))?;
         }
         Ok(())
     }
@@ -239,6 +255,7 @@ impl Worker {
                 self.poll_hot();
             }
             self.read_mail();
+            self.serve_datagrams();
             self.deliver_own();
             self.again.extend(self.core.network.missed.drain(..));
             for _ in 0..self.again.len() {
@@ -267,7 +284,11 @@ impl Worker {
                 self.receive(message);
                 timeout = Duration::ZERO;
             }
-            Err(_) if !self.again.is_empty() || self.core.has_released() => {
+            Err(_)
+                if !self.again.is_empty()
+                    || self.core.has_released()
+                    || self.core.has_datagrams() =>
+            {
                 timeout = Duration::ZERO;
             }
             Err(_) => {}
@@ -298,10 +319,16 @@ impl Worker {
             Message::Lent { number, shard } => self.borrowed(number, shard),
             Message::Returned { shard } => self.returned(shard),
             Message::Ready { client } => self.retry_by_message(client),
-            Message::Deliver { delivery } => self.receive_delivery(&delivery),
+            Message::Deliver { delivery } => {
+                // Its sender may have seen the reply to what this worker has published.
+                self.deliver_own();
+                self.receive_delivery(&delivery);
+            }
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
-            Message::Moved { stream, address, input } => self.take_over(stream, address, input),
+            Message::Moved { stream, protocol, address, input } => {
+                self.take_over((stream, protocol), address, input);
+            }
             Message::ExecuteBatch { parcel } => self.execute_batch_for(parcel),
             Message::ExecutedBatch { number, parcel } => self.batch_done(number, parcel),
             Message::Disconnect { client } => self.disconnect(client),

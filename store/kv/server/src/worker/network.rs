@@ -10,6 +10,7 @@ use mio::event::Event;
 
 use super::polling::Polled;
 use crate::connection::Connection;
+use crate::datagrams::Datagrams;
 use crate::listener::{Listener, Stream};
 
 /// Sockets of a worker.
@@ -18,6 +19,8 @@ pub struct Network {
     pub poll: Poll,
     /// Sockets that clients connect to.
     pub listeners: Vec<Listener>,
+    /// Sockets that datagrams arrive at.
+    pub datagrams: Vec<Datagrams>,
     /// Connections by the number of their client. One that is being served is not among them.
     pub connections: HashMap<u64, Box<Connection>>,
     /// Limits of memcached's requests, if there are such clients.

@@ -221,5 +221,10 @@ impl Worker {
             })
             .collect();
         ended.into_iter().for_each(|id| self.disconnect(id));
+        let shared = self.core.shared.clone();
+        self.core.end_sessions(|client| {
+            client.follow_users(&shared.users);
+            client.login.is_over
+        });
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::{Worker, recording};
+use super::{BUFFER_BYTES, Worker, recording};
 use crate::connection::{BACKLOG_BYTES, Connection, Peer, Received};
 
 impl Worker {
@@ -91,6 +91,10 @@ impl Worker {
         let used = self.execute_received(connection, &input);
         if used < input.len() {
             input.drain(..used);
+            // A large request leaves no memory behind.
+            if input.capacity() > BUFFER_BYTES && used > input.len() {
+                input.shrink_to_fit();
+            }
             connection.input = input;
         }
         true

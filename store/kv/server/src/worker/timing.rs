@@ -35,6 +35,7 @@ impl Worker {
             self.core.tend_uses();
             self.expire_items();
             self.core.accept_again();
+            self.core.end_idle_sessions();
         }
         if self.core.is_evicting {
             self.core.evict_more();

@@ -312,8 +312,9 @@ impl Worker {
     pub(super) fn disconnect(&mut self, id: u64) {
         // The client may have gone.
         if let Some(connection) = self.core.network.connections.remove(&id) {
-            self.farewell(*connection);
+            return self.farewell(*connection);
         }
+        self.core.end_sessions(|client| client.id() == id);
     }
 
     /// Ends the wait of a client by a reply: that of a wait whose time is over, or an error.

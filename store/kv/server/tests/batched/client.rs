@@ -2,8 +2,9 @@
 //! A client of the batched protocol, as simple as it can be.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 
 use freeport_fabric::shm::{Connection, Options as FabricOptions};
 use freeport_fabric::wait::Waiting;
@@ -52,30 +53,19 @@ impl Served {
     /// A stream of bytes to the server.
     pub fn stream(&self, way: Way) -> Stream {
         match way {
-            Way::Tcp => {
-                let stream = TcpStream::connect(self.server.addresses()[1]).expect("it listens");
-                stream.set_nodelay(true).expect("a socket of TCP");
-                stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-                Stream::Tcp(stream)
-            }
-            Way::Fabric => {
-                let socket = UnixStream::connect(self.path()).expect("it listens");
-                let waiting = Waiting { timeout: Some(PATIENCE), ..Waiting::default() };
-                let options = FabricOptions { waiting, ..FabricOptions::default() };
-                let connection = Connection::connect(socket, &options).expect("it agrees");
-                Stream::Fabric(Box::new(connection))
-            }
+            Way::Tcp => Stream::tcp(self.server.addresses()[1]),
+            Way::Fabric => Stream::fabric(&self.path()),
         }
     }
 
     /// The socket of the fabric.
-    pub fn path(&self) -> std::path::PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("fabric")
     }
 
     /// A client of the batched protocol.
     pub fn client(&self, way: Way) -> BatchClient {
-        BatchClient { stream: self.stream(way), rest: vec![], batch: 0 }
+        BatchClient::over(self.stream(way))
     }
 
     /// A client of Redis.
@@ -88,6 +78,25 @@ impl Served {
 pub enum Stream {
     Tcp(TcpStream),
     Fabric(Box<Connection>),
+}
+
+impl Stream {
+    /// Connects to an address.
+    pub fn tcp(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_nodelay(true).expect("a socket of TCP");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Self::Tcp(stream)
+    }
+
+    /// Connects to a socket of the fabric.
+    pub fn fabric(path: &Path) -> Self {
+        let socket = UnixStream::connect(path).expect("it listens");
+        let waiting = Waiting { timeout: Some(PATIENCE), ..Waiting::default() };
+        let options = FabricOptions { waiting, ..FabricOptions::default() };
+        let connection = Connection::connect(socket, &options).expect("it agrees");
+        Self::Fabric(Box::new(connection))
+    }
 }
 
 impl Read for Stream {
@@ -123,6 +132,11 @@ pub struct BatchClient {
 }
 
 impl BatchClient {
+    /// A client over a stream.
+    pub fn over(stream: Stream) -> Self {
+        Self { stream, rest: vec![], batch: 0 }
+    }
+
     /// Sends operations as a packet; returns its number.
     pub fn send(&mut self, operations: &[Operation<'_>]) -> u32 {
         self.batch += 1;

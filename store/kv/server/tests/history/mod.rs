@@ -4,11 +4,13 @@
 
 mod checker;
 mod model;
+mod packets;
 mod record;
 
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::{Options, PersistenceOptions, Policy, Server};
 
+use crate::batched::client::served_with;
 use crate::client::server_with;
 use crate::functions::registry;
 use checker::{Operation, contradiction, is_linearizable, show};
@@ -36,18 +38,18 @@ fn check_history(server: &Server, behaviour: Behaviour, seed: u64) {
 
 #[test]
 fn histories_of_one_worker_are_linearizable() {
-    check(Behaviour { clients: 6, turns: 40, workers: 1 }, 3);
+    check(Behaviour { clients: 6, batched: 0, turns: 40, workers: 1 }, 3);
 }
 
 #[test]
 fn histories_of_four_workers_are_linearizable() {
-    check(Behaviour { clients: 6, turns: 40, workers: 4 }, 4);
+    check(Behaviour { clients: 6, batched: 0, turns: 40, workers: 4 }, 4);
 }
 
 /// Replies wait for the log here.
 #[test]
 fn histories_of_a_durable_server_are_linearizable() {
-    let behaviour = Behaviour { clients: 6, turns: 30, workers: 3 };
+    let behaviour = Behaviour { clients: 6, batched: 0, turns: 30, workers: 3 };
     let first = freeport_testbed::seed();
     for seed in first..first + 2 {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -65,11 +67,24 @@ fn histories_of_a_durable_server_are_linearizable() {
     }
 }
 
+/// Some clients send packets of the batched protocol.
+#[test]
+fn histories_with_packets_are_linearizable() {
+    let first = freeport_testbed::seed();
+    for (workers, seeds) in [(1, 2), (4, 4)] {
+        let behaviour = Behaviour { clients: 3, batched: 3, turns: 40, workers };
+        for seed in first..first + seeds {
+            let options = Options { workers, functions: registry(), ..Options::default() };
+            check_history(&served_with(options).server, behaviour, seed);
+        }
+    }
+}
+
 #[test]
 #[ignore = "long: two hundred histories of up to eight clients"]
 fn long_histories_are_linearizable() {
     for (clients, turns, workers) in [(4, 200, 4), (8, 80, 4), (8, 80, 1), (4, 100, 2)] {
-        check(Behaviour { clients, turns, workers }, 50);
+        check(Behaviour { clients, batched: 0, turns, workers }, 50);
     }
 }
 

@@ -10,13 +10,16 @@ use freeport_kv_server::Server;
 
 use super::checker::Operation;
 use super::model::{Call, Command, KEYS, Key};
+use super::packets::Packets;
 use crate::client::{Client, request, script};
 
 /// How clients behave.
 #[derive(Clone, Copy, Debug)]
 pub struct Behaviour {
-    /// Number of clients.
+    /// Number of clients of Redis.
     pub clients: usize,
+    /// Number of clients of the batched protocol, at the second address of the server.
+    pub batched: usize,
     /// Number of turns of each.
     pub turns: usize,
     /// Number of workers of the server; requests that a client sends at once to different ones may
@@ -25,7 +28,7 @@ pub struct Behaviour {
 }
 
 /// Operations of one client that were sent at once.
-type Burst = Vec<Operation>;
+pub type Burst = Vec<Operation>;
 
 /// The history of random clients of a server without keys.
 pub fn record(server: &Server, behaviour: Behaviour, seed: u64) -> Vec<Operation> {
@@ -42,7 +45,17 @@ pub fn record(server: &Server, behaviour: Behaviour, seed: u64) -> Vec<Operation
                 })
             })
             .collect();
-        clients.into_iter().flat_map(|client| client.join().expect("no client panics")).collect()
+        let batched: Vec<_> = (behaviour.clients..behaviour.clients + behaviour.batched)
+            .map(|number| {
+                let mut random = Rng::with_seed(seed * 100 + number as u64);
+                let mut one = Packets::new(server.addresses()[1], number, begin);
+                scope.spawn(move || {
+                    (0..behaviour.turns).map(|_| one.turn(&mut random)).collect::<Vec<Burst>>()
+                })
+            })
+            .collect();
+        let all = clients.into_iter().chain(batched);
+        all.flat_map(|client| client.join().expect("no client panics")).collect()
     });
     in_order(bursts, behaviour.workers)
 }

@@ -3,6 +3,7 @@
 
 mod faults;
 mod full;
+mod loading;
 mod random;
 mod reloading;
 mod snapshots;

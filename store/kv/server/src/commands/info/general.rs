@@ -10,6 +10,7 @@ use super::{Lines, process};
 use crate::access::{Denial, Reason};
 use crate::channels::Kind;
 use crate::clients::flag;
+use crate::datagrams::{DatagramCount, DatagramCounters};
 use crate::statistics::sum;
 use crate::worker::Core;
 
@@ -55,6 +56,8 @@ pub(super) fn clients(core: &Core, lines: &mut Lines) {
     lines.add("total_blocking_keys_on_nokey", removals);
     lines.add("pubsub_clients", count(flag::LISTENS));
     lines.add("tracking_clients", 0);
+    let batched = records.iter().filter(|record| record.origin.is_batched).count();
+    lines.add("batched_clients", batched);
 }
 
 pub(super) fn statistics(core: &Core, lines: &mut Lines) {
@@ -64,6 +67,7 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     let kibibytes = |bytes: f64| format!("{:.2}", bytes / 1024.0);
     lines.add("total_connections_received", sum(workers(), |worker| &worker.connections));
     lines.add("total_commands_processed", sum(workers(), |worker| &worker.calls));
+    lines.add("batched_operations", sum(workers(), |worker| &worker.batched_operations));
     lines.add("instantaneous_ops_per_sec", rate.calls.round());
     lines.add("total_net_input_bytes", sum(workers(), |worker| &worker.received_bytes));
     lines.add("total_net_output_bytes", sum(workers(), |worker| &worker.sent_bytes));
@@ -73,6 +77,12 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     if let Some(tls) = &shared.configuration.tls {
         lines.add("tls_handshakes", tls.handshakes.completed.load(Ordering::Relaxed));
         lines.add("tls_handshakes_failed", tls.handshakes.failed.load(Ordering::Relaxed));
+    }
+    if !shared.options.batch_udp.is_empty() {
+        lines.add("udp_sessions", sum(workers(), |worker| &worker.datagrams.sessions));
+        for DatagramCount { name, of, .. } in &DatagramCounters::TOTALS {
+            lines.add(name, sum(workers(), |worker| of(&worker.datagrams)));
+        }
     }
     lines.add("sync_full", 0);
     lines.add("sync_partial_ok", 0);

@@ -10,7 +10,7 @@ use crate::statistics::sum;
 use crate::worker::Core;
 
 pub(super) fn persistence(core: &Core, lines: &mut Lines) {
-    // Clients connect when everything is loaded.
+    // Workers begin when everything is loaded; see `crate::loading`.
     lines.add("loading", 0);
     lines.add("async_loading", 0);
     core.publish_size();

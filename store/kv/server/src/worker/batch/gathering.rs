@@ -32,7 +32,7 @@ pub struct Parcel {
     /// A packet of replies.
     replies: Vec<u8>,
     /// An operation has changed something that is in the append log.
-    has_written: bool,
+    pub(in crate::worker) has_written: bool,
 }
 
 /// A packet that is under way.
@@ -56,8 +56,15 @@ impl Parcel {
 }
 
 impl Gathering {
+    /// Takes the replies of a worker. Returns whether all have come.
+    pub(in crate::worker) fn take(&mut self, number: usize, parcel: Box<Parcel>) -> bool {
+        self.parcels[number] = Some(parcel);
+        self.missing -= 1;
+        self.missing == 0
+    }
+
     /// Writes all replies in the order of the operations.
-    fn write(mut self, output: &mut Vec<u8>) {
+    pub(in crate::worker) fn write(mut self, output: &mut Vec<u8>) {
         // Where there is no parcel, the plan has no operation either.
         let mut readers: Vec<_> =
             self.parcels.iter().map(|parcel| parcel.as_ref().map(|it| it.reader())).collect();
@@ -96,7 +103,7 @@ impl Worker {
             if worker != ANSWERED {
                 let parcel = parcels[usize::from(worker)].get_or_insert_with(|| {
                     Box::new(Parcel {
-                        client: client.id(),
+                        client: state.ticket.unwrap_or_else(|| client.id()),
                         worker: own,
                         session: client.session,
                         limits,
@@ -157,13 +164,13 @@ impl Worker {
     pub(in crate::worker) fn batch_done(&mut self, number: usize, parcel: Box<Parcel>) {
         let id = parcel.client;
         // The client may have gone.
-        let Some(connection) = self.core.network.connections.get_mut(&id) else { return };
+        let Some(connection) = self.core.network.connections.get_mut(&id) else {
+            return self.datagram_done(id, number, parcel);
+        };
         connection.holding.has_written |= parcel.has_written;
         let Peer::Batch { client, state } = &mut connection.peer else { return };
         let Some(gathering) = &mut state.gathering else { return };
-        gathering.parcels[number] = Some(parcel);
-        gathering.missing -= 1;
-        if gathering.missing == 0
+        if gathering.take(number, parcel)
             && let Some(gathering) = state.gathering.take()
         {
             gathering.write(&mut connection.output);

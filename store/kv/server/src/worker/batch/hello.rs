@@ -28,19 +28,24 @@ impl Core {
     pub(super) fn greet(&self, client: &mut Client, operation: &Operation<'_>) -> Greeting {
         let failed = |text: String| Greeting::Answer((Status::Failed, text.into_bytes()));
         let Some(hello) = Hello::decode(operation) else {
-            return failed("the value of a hello has at least 4 bytes: database, worker".into());
+            return failed(
+                "ERR the value of a hello has at least 4 bytes: database, worker".into(),
+            );
         };
         let (workers, databases) = (self.shared.mailboxes.len(), self.shared.options.databases);
         if hello.database >= databases {
             let database = hello.database;
             return failed(format!(
-                "there is no database {database}; the last is {}",
+                "ERR there is no database {database}; the last is {}",
                 databases - 1
             ));
         }
         match hello.worker.map(usize::from) {
             Some(worker) if worker >= workers => {
-                return failed(format!("there is no worker {worker}; the last is {}", workers - 1));
+                return failed(format!(
+                    "ERR there is no worker {worker}; the last is {}",
+                    workers - 1
+                ));
             }
             Some(worker) if worker != self.number => return Greeting::Moves(worker),
             _ => {}
@@ -89,12 +94,27 @@ impl Worker {
             return;
         }
         let address = client.record.origin.address.clone();
-        shared.mailboxes[worker].send(Message::Moved { stream, address, input });
+        shared.mailboxes[worker].send(Message::Moved {
+            stream,
+            protocol: Protocol::Batch,
+            address,
+            input,
+        });
     }
 
-    /// Takes a connection from another worker.
-    pub(in crate::worker) fn take_over(&mut self, stream: Stream, address: String, input: Vec<u8>) {
-        let Some(id) = self.core.take_in(stream, Protocol::Batch, address) else { return };
+    /// Takes a connection from another worker, or from the start of the server.
+    pub(in crate::worker) fn take_over(
+        &mut self,
+        (stream, protocol): (Stream, Protocol),
+        address: String,
+        input: Vec<u8>,
+    ) {
+        if protocol == Protocol::Resp {
+            // Nobody has counted it while the server read its folder.
+            self.core.statistics.connections.add(1);
+            stream.keep_alive(self.core.settings.keepalive_s);
+        }
+        let Some(id) = self.core.take_in(stream, protocol, address) else { return };
         if let Some(connection) = self.core.network.connections.get_mut(&id) {
             connection.is_input_left = !input.is_empty();
             connection.input = input;

@@ -20,8 +20,7 @@ use super::Worker;
 use super::requests::Progress;
 use crate::client::Client;
 use crate::connection::BACKLOG_BYTES;
-use gathering::Gathering;
-pub use gathering::Parcel;
+pub use gathering::{Gathering, Parcel};
 
 /// Largest payload of a packet, in bytes. It is taken only as its bytes arrive.
 pub const PAYLOAD_BYTES_MAX: u32 = 64 << 20;
@@ -40,8 +39,22 @@ pub struct Batches {
     has_begun: bool,
     /// Replies of other workers that a packet waits for.
     gathering: Option<Box<Gathering>>,
+    /// The number with which parcels of a datagram come back, in place of that of its client.
+    ticket: Option<u64>,
     /// The worker that the client wants, which the connection moves to.
     pub moves_to: Option<usize>,
+}
+
+impl Batches {
+    /// State for a packet that has come as a datagram, with a ticket that no client has as number.
+    pub(super) fn datagram(ticket: u64) -> Self {
+        Self { has_begun: true, ticket: Some(ticket), ..Self::default() }
+    }
+
+    /// Takes the replies of other workers that the packet waits for, if it does.
+    pub(super) fn take_gathering(&mut self) -> Option<Box<Gathering>> {
+        self.gathering.take()
+    }
 }
 
 /// What became of a packet.

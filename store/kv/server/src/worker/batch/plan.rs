@@ -55,7 +55,7 @@ impl Core {
         client: &mut Client,
         operation: &Operation<'_>,
     ) -> Option<Answer> {
-        const LATE: &str = "hello is the first operation of a connection, or none";
+        const LATE: &str = "ERR hello has to be the first operation of a connection";
         if operation.opcode == Opcode::Hello {
             return Some((Status::Failed, LATE.into()));
         }
