@@ -244,7 +244,7 @@ impl Shard {
 
     /// Clients watch keys or wait for them.
     #[inline]
-    pub fn is_watched(&self) -> bool {
+    pub fn is_followed(&self) -> bool {
         !self.watches.is_empty() || !self.waiting.is_empty()
     }
 
@@ -262,7 +262,7 @@ impl Shard {
     /// A key has changed. Returns whether clients wait for it.
     #[inline]
     pub fn changed(&mut self, database: u16, key: &[u8]) -> bool {
-        self.is_watched() && self.tell(database, key)
+        self.is_followed() && self.tell(database, key)
     }
 
     /// All keys of a database are about to be removed, or exchanged with those of `replacement`:
