@@ -155,8 +155,8 @@ impl Datagrams {
         &self.buffer[payload]
     }
 
-    /// Finds the request of replies: its number, that of its first operation, and whether no replies
-    /// are missing. `None` if there is no such request, or it has the replies already.
+    /// Finds the request of replies: its number, that of its first operation, and whether all of
+    /// its replies have come. `None` if there is no such request, or it has these replies already.
     fn accept(&mut self, header: &Header) -> Option<(u32, u16, bool)> {
         let at = self.in_flight.iter().position(|sent| sent.number == header.batch)?;
         let sent = &mut self.in_flight[at];

@@ -191,7 +191,8 @@ impl Pipeline {
     }
 
     /// Number of packets without all of their replies. Over TCP and the fabric, this counts those
-    /// whose replies were not received by the program. Over UDP, a packet that is sent again is two.
+    /// whose replies were not received by the program. Over UDP, a packet that is sent again counts
+    /// as two.
     pub fn in_flight(&self) -> usize {
         match &self.link {
             Link::Stream(link) => link.in_flight(),
