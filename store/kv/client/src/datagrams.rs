@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Packets as datagrams, which can be lost, arrive twice, or overtake each other.
 //!
-//! A request that only reads is sent again until its replies come, each time with another number,
-//! so that replies of different times are not mixed. Any other request is sent once.
+//! A request that only reads is sent again until its replies come, as two requests with half of the
+//! operations each: its replies may have been too many for the system's buffer. The new ones have
+//! other numbers, so that replies of different times are not mixed. Any other request is sent once.
 
 use crate::address::Address;
 use crate::error::Error;
 use crate::options::Options;
-use freeport_kv_protocol::batch::Header;
+use freeport_kv_protocol::batch::{Header, Operations, PacketLimits, PacketWriter};
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -44,9 +45,11 @@ pub(crate) struct Datagrams {
 /// A request without all of its replies.
 #[derive(Debug)]
 struct Sent {
-    /// Number by which the caller knows it.
+    /// Number by which the caller knows it, or the request that it is a half of.
     batch: u32,
-    /// Number of its last datagram.
+    /// Number of the first operation in that request.
+    start: u16,
+    /// Number of its datagram.
     number: u32,
     count: u16,
     /// Number of replies that have not come.
@@ -67,7 +70,7 @@ impl Datagrams {
         let socket = connect(host)?;
         // Less is enough for a small window.
         _ = SockRef::from(&socket).set_recv_buffer_size(SYSTEM_BYTES);
-        let tick = options.retry_after.min(options.timeout) / 4;
+        let tick = options.retry_after.min(options.timeout) / 8;
         let tick = tick.max(Duration::from_millis(1));
         socket.set_read_timeout(Some(tick))?;
         socket.set_write_timeout(Some(options.timeout))?;
@@ -104,6 +107,7 @@ impl Datagrams {
         let now = Instant::now();
         self.in_flight.push_back(Sent {
             batch,
+            start: 0,
             number,
             count,
             missing: count,
@@ -117,9 +121,9 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Waits for replies to any request; there has to be one. Returns the number of the request,
-    /// with the header and the place of the payload. True means that no replies are missing.
-    pub(crate) fn receive(&mut self) -> Result<(u32, Header, Range<usize>, bool), Error> {
+    /// Waits for replies to any request; there has to be one. Returns their header, with the number
+    /// of the request, and the place of the payload. True means that no replies are missing.
+    pub(crate) fn receive(&mut self) -> Result<(Header, Range<usize>, bool), Error> {
         loop {
             self.look()?;
             let bytes = match self.socket.recv(&mut self.buffer) {
@@ -137,9 +141,11 @@ impl Datagrams {
                 continue;
             };
             if header.packet_bytes() == bytes
-                && let Some((batch, is_last)) = self.accept(&header)
+                && let Some((batch, start, is_last)) = self.accept(&header)
             {
-                return Ok((batch, header, header.bytes()..bytes, is_last));
+                // An error has no replies, and any number as its first one.
+                let first = start.saturating_add(header.first);
+                return Ok((Header { batch, first, ..header }, header.bytes()..bytes, is_last));
             }
         }
     }
@@ -149,8 +155,9 @@ impl Datagrams {
         &self.buffer[payload]
     }
 
-    /// Finds the request of replies. `None` if there is none, or it has them already.
-    fn accept(&mut self, header: &Header) -> Option<(u32, bool)> {
+    /// Finds the request of replies: its number, that of its first operation, and whether all of
+    /// its replies have come. `None` if there is no such request, or it has these replies already.
+    fn accept(&mut self, header: &Header) -> Option<(u32, u16, bool)> {
         let at = self.in_flight.iter().position(|sent| sent.number == header.batch)?;
         let sent = &mut self.in_flight[at];
         let Header { first, count, is_error, .. } = *header;
@@ -159,17 +166,20 @@ impl Datagrams {
             return None;
         }
         let missing = if is_error { 0 } else { sent.missing.checked_sub(count)? };
-        let batch = sent.batch;
-        if missing == 0 {
+        let (batch, start) = (sent.batch, sent.start);
+        if is_error {
+            self.in_flight.retain(|sent| sent.batch != batch);
+        } else if missing == 0 {
             self.in_flight.remove(at);
         } else {
             sent.missing = missing;
             sent.parts.push(first);
         }
-        Some((batch, missing == 0))
+        let is_last = !self.in_flight.iter().any(|sent| sent.batch == batch);
+        Some((batch, start, is_last))
     }
 
-    /// Sends overdue requests again.
+    /// Sends an overdue request again; one at a time, so that their replies have room.
     ///
     /// # Errors
     /// A request is older than the time-out. It is no longer in flight.
@@ -179,27 +189,32 @@ impl Datagrams {
             return Ok(());
         }
         self.next_look = now + self.tick;
-        for at in 0..self.in_flight.len() {
-            let number = self.next;
-            let sent = &mut self.in_flight[at];
-            if now - sent.first_sent >= self.timeout {
-                self.in_flight.remove(at);
-                let (address, after) = (self.address.clone(), self.timeout);
-                return Err(Error::TimedOut { address, after });
-            }
+        let is_old = |sent: &Sent| now - sent.first_sent >= self.timeout;
+        if let Some(at) = self.in_flight.iter().position(is_old) {
+            let lost = self.in_flight[at].batch;
+            self.in_flight.retain(|sent| sent.batch != lost);
+            let (address, after) = (self.address.clone(), self.timeout);
+            return Err(Error::TimedOut { address, after });
+        }
+        let is_overdue = |sent: &Sent| {
             let wait = self.retry_after * (1 << sent.retried.min(DOUBLINGS));
-            if sent.retried < sent.retries && now - sent.last_sent >= wait {
-                sent.number = number;
-                sent.datagram[BATCH].copy_from_slice(&number.to_le_bytes());
-                (sent.missing, sent.last_sent) = (sent.count, now);
-                sent.parts.clear();
-                sent.retried += 1;
-                let result = self.socket.send(&sent.datagram);
-                result.map_err(|source| self.lost(source))?;
-                self.next = number.wrapping_add(1);
-            }
+            sent.retried < sent.retries && now - sent.last_sent >= wait
+        };
+        let at = self.in_flight.iter().position(is_overdue);
+        let Some(sent) = at.and_then(|at| self.in_flight.remove(at)) else { return Ok(()) };
+        for half in sent.halves() {
+            let number = self.number();
+            let again = Sent { number, last_sent: now, retried: sent.retried + 1, ..half };
+            self.send_again(again)?;
         }
         Ok(())
+    }
+
+    fn send_again(&mut self, mut sent: Sent) -> Result<(), Error> {
+        sent.datagram[BATCH].copy_from_slice(&sent.number.to_le_bytes());
+        let result = self.socket.send(&sent.datagram);
+        self.in_flight.push_back(sent);
+        result.map(|_| ()).map_err(|source| self.lost(source))
     }
 
     fn number(&mut self) -> u32 {
@@ -210,6 +225,34 @@ impl Datagrams {
 
     fn lost(&self, source: io::Error) -> Error {
         Error::lost(&self.address, self.timeout, source)
+    }
+}
+
+impl Sent {
+    /// Two requests with half of the operations each, or one with the only operation.
+    fn halves(&self) -> Vec<Self> {
+        let read = Header::parse_request(&self.datagram, u32::MAX);
+        let header = read.ok().flatten().expect("this side has written it");
+        let payload = &self.datagram[header.bytes()..];
+        let mut operations = Operations::default();
+        operations.decode(payload, self.count).expect("this side has written it");
+        let middle = self.count / 2;
+        let ranges = [(0, middle), (middle, self.count)];
+        let halves = ranges.into_iter().filter(|(start, end)| start < end).map(|(start, end)| {
+            let mut datagram = Vec::new();
+            // Half of the operations are not longer than all of them.
+            let limits = PacketLimits { bytes: usize::MAX, operations: u16::MAX };
+            let mut writer = PacketWriter::begin(&mut datagram, limits, 0, header.token);
+            for number in start..end {
+                let operation = operations.get(payload, number.into());
+                writer.push(&mut datagram, &operation).expect("there is no limit");
+            }
+            writer.finish(&mut datagram);
+            let (start, count) = (self.start + start, end - start);
+            let parts = Vec::new();
+            Self { start, count, missing: count, parts, datagram, ..*self }
+        });
+        halves.collect()
     }
 }
 

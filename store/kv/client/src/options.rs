@@ -38,7 +38,8 @@ pub struct Options {
     pub waiting: Waiting,
     /// Largest datagram, in bytes: 1,472 suits Ethernet, 65,507 the loopback.
     pub datagram_bytes: usize,
-    /// How often a datagram is sent again at most. Only those whose operations all read are.
+    /// How often an operation is sent again over UDP at most. Only datagrams whose operations all
+    /// read are.
     pub retries: u32,
     /// Time until a datagram is sent again for the first time. It doubles with each.
     pub retry_after: Duration,

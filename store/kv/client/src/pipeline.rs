@@ -191,7 +191,8 @@ impl Pipeline {
     }
 
     /// Number of packets without all of their replies. Over TCP and the fabric, this counts those
-    /// whose replies were not received by the program.
+    /// whose replies were not received by the program. Over UDP, a packet that is sent again counts
+    /// as two.
     pub fn in_flight(&self) -> usize {
         match &self.link {
             Link::Stream(link) => link.in_flight(),
@@ -261,15 +262,15 @@ impl Pipeline {
         if self.in_flight() == 0 {
             return Ok(None);
         }
-        let (batch, header, payload, is_last): (u32, Header, Range<usize>, bool);
+        let (header, payload, is_last): (Header, Range<usize>, bool);
         let payload = match &mut self.link {
             Link::Stream(link) => {
                 (header, payload) = link.receive()?;
-                (batch, is_last) = (header.batch, true);
+                is_last = true;
                 link.payload(payload)
             }
             Link::Datagrams(link) => {
-                (batch, header, payload, is_last) = link.receive()?;
+                (header, payload, is_last) = link.receive()?;
                 link.payload(payload)
             }
         };
@@ -277,7 +278,7 @@ impl Pipeline {
             let text = String::from_utf8_lossy(payload).into_owned();
             return Err(Error::Packet { address: self.address.clone(), text });
         }
-        let Header { first, count, .. } = header;
+        let Header { batch, first, count, .. } = header;
         let replies = ReplyReader::new(payload, count);
         Ok(Some(Received { batch, first, count, is_last, replies }))
     }

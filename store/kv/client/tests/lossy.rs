@@ -100,6 +100,25 @@ fn reads_survive_every_accident() {
     }
 }
 
+/// As if the system had room for only a few datagrams.
+#[test]
+fn replies_without_room_are_asked_for_in_smaller_requests() {
+    let server = lossy(Model::new(1), |header, reply| {
+        if is_put(header, &reply) {
+            return vec![reply];
+        }
+        let mut parts = divided(header, &reply);
+        parts.truncate(3);
+        parts
+    });
+    let mut client = Client::connect_to(server.address, options()).expect("it listens");
+    let gets = filled(&mut client, 100);
+    let replies = client.run(&gets).expect("gets are sent again");
+    for (number, reply) in (0_u64..).zip(replies.iter()) {
+        assert_eq!(reply, Ok(Some(&number.to_be_bytes()[..])), "{number}");
+    }
+}
+
 #[test]
 fn a_hello_is_sent_again() {
     let model = Model::new(1);

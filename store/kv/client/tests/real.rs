@@ -195,6 +195,28 @@ fn large_values_pass_both_ways() {
     }
 }
 
+/// Replies that are much longer than their requests may not all have room in the system.
+#[test]
+fn many_values_are_read_by_datagrams() {
+    let served = served(1);
+    let [_, _, address] = served.addresses();
+    let options = Options { retries: 100, ..patient() };
+    let mut client = Client::connect_to(address, options).expect("it listens");
+    let value = [7; 1_200];
+    let mut batch = Batch::new();
+    for number in 0_u32..4_000 {
+        batch.put(&number.to_le_bytes(), &value);
+    }
+    let replies = client.run(&batch).expect("the server answers");
+    assert_eq!(replies.first_error(), None);
+    batch.clear();
+    for number in 0_u32..4_000 {
+        batch.get(&number.to_le_bytes());
+    }
+    let replies = client.run(&batch).expect("what was lost is read again");
+    assert!(replies.iter().all(|reply| reply == Ok(Some(&value[..]))));
+}
+
 #[test]
 fn users_log_in_and_have_their_rights() {
     let served = served(2);

@@ -45,8 +45,8 @@ fn hashed_part(key: &[u8]) -> &[u8] {
     tag.unwrap_or(key)
 }
 
-/// CRC-16 by the polynomial 0x1021 ("slicing by 8", Kounavis and Berry 2005: the remainders of eight
-/// bytes do not depend on each other).
+/// CRC-16 by the polynomial 0x1021. The remainders of eight bytes do not depend on each other
+/// (Kounavis and Berry 2005, "slicing by 8").
 #[inline]
 fn crc16(bytes: &[u8]) -> u16 {
     let of = |zeros: usize, byte: u8| REMAINDERS[zeros][usize::from(byte)];
