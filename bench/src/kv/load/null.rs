@@ -136,7 +136,7 @@ const LISTENER: usize = usize::MAX;
 const END: usize = usize::MAX - 1;
 const BUFFER_BYTES: usize = 64 << 10;
 /// Polls of all rings in vain before others may use the core between two of them.
-const POLLS_ALONE: u32 = 4_000;
+const POLLS_ALONE: u32 = 500;
 /// Polls of all rings in vain before they are waited for.
 const POLLS: u32 = POLLS_ALONE + 40;
 
