@@ -286,3 +286,28 @@ impl Replies for Client<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compiled_functions_do_what_the_built_in_ones_do() {
+        let compiled = compile_text("bench.cnp", TEXT, &CompileOptions::default());
+        let registry = compiled.unwrap_or_else(|error| panic!("{error}")).registry;
+        let first = Registry::FIRST_USER_ID;
+        let of_user = Functions::new(&registry, first, first + 1).expect("they are registered");
+        let built_in = Functions::new(&registry, Update::Add.id(), Reduce::Sum.id());
+        let built_in = built_in.expect("they are built in");
+        for work in Work::ALL {
+            let results = [of_user, built_in].map(|functions| {
+                let mut client = Client { work, functions, original: vec![], hits: 0, sum: 0 };
+                let mut vector: Vec<u8> = (0..=255).collect();
+                client.apply(&mut vector);
+                (vector, client.original, client.hits, client.sum)
+            });
+            assert_eq!(results[0], results[1], "{}", work.name());
+            assert_eq!(results[0].2, 1);
+        }
+    }
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a server holds, and how it is stored and read.
+//! The contents of a server, how they are stored and read, and the operations of a load.
 
 use super::wire::Wire;
 use anyhow::{Result, ensure};

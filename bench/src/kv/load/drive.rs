@@ -18,12 +18,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(100);
 /// Time after which a reply by datagrams is lost.
 const LOST_AFTER: Duration = Duration::from_millis(500);
-/// Polls in vain before connections are waited for: waiting takes system calls, on
-/// both sides.
-const POLLS: u32 = 4_000;
-
 /// Polls in vain before others may use the core between two of them: the server may have no other.
-const POLLS_ALONE: u32 = 1_000;
+const POLLS_ALONE: u32 = 4_000;
+/// Polls in vain before connections are waited for: waiting takes system calls, on both sides. On a
+/// busy machine, each poll that lets others work may take milliseconds, so there are few of them.
+const POLLS: u32 = POLLS_ALONE + 40;
 
 /// A load under way.
 pub struct Drive<'a> {

@@ -83,7 +83,7 @@ impl Outcome {
     }
 }
 
-/// What a load has reached.
+/// The progress of a load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// Requests that were answered in the measured time.

@@ -135,10 +135,10 @@ struct Client {
 const LISTENER: usize = usize::MAX;
 const END: usize = usize::MAX - 1;
 const BUFFER_BYTES: usize = 64 << 10;
+/// Polls of all rings in vain before others may use the core between two of them.
+const POLLS_ALONE: u32 = 500;
 /// Polls of all rings in vain before they are waited for.
-const POLLS: u32 = 4_000;
-/// Polls in vain before others may use the core between two of them.
-const POLLS_ALONE: u32 = 1_000;
+const POLLS: u32 = POLLS_ALONE + 40;
 
 fn serve(canned: Canned, listener: &Listener, end: &UnixStream) -> Result<u64> {
     let epoll = Epoll::new()?;

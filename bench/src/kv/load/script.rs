@@ -48,7 +48,7 @@ pub struct Script {
     expected: Expected,
 }
 
-/// What replies have to be.
+/// The form that replies must have.
 enum Expected {
     /// For each kind of request, the shape of its reply.
     Single(Wire, [Shape; 3]),

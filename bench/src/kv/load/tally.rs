@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a load has sent and measured, and its place in the script.
+//! The counts of a load, and its place in the script.
 
 use super::script::Script;
 use super::{Outcome, Plan, Span};

@@ -13,7 +13,7 @@ pub struct Case {
     pub title: &'static str,
     /// The form of requests to our server.
     pub form: Form,
-    /// What carries them.
+    /// The transport that carries them.
     pub over: Over,
     pub peers: &'static [Peer],
     /// Connections to our server, unless chosen.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is measured: for each case, groups of loads on servers with the same contents.
+//! The plan of a measurement: for each case, groups of loads on servers with the same contents.
 
 use super::super::case::CaseName;
 use super::super::draws::Spread;

@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// What carries requests to our server.
+/// The transport that carries requests to our server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Over {
     /// TCP on the loopback.
