@@ -174,7 +174,8 @@ fn error(code: &str, file: &Path, (line, column): (usize, usize), message: Strin
     Message { text, is_error: true, json }
 }
 
-fn of_diagnostic(diagnostic: &Diagnostic, sources: &SourceMap) -> Message {
+/// A message of the compiler of ClickNP.
+pub fn of_diagnostic(diagnostic: &Diagnostic, sources: &SourceMap) -> Message {
     let place = |span: Span| {
         let (line, column) = sources.position(span);
         (sources.files()[span.file as usize].path.display().to_string(), line, column)

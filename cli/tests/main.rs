@@ -14,6 +14,7 @@ mod gateways;
 mod help;
 mod hosts;
 mod kv_clients;
+mod kv_functions;
 mod kv_inspect;
 mod kv_serve;
 mod kv_server;

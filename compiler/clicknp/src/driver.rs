@@ -184,14 +184,14 @@ fn of_join(program: &ir::Program, join: &ShallowJoin, sources: &SourceMap) -> Di
 }
 
 /// Returns what was loaded, unless there are errors.
-fn checked(loaded: Loaded) -> Result<Loaded, Failure> {
+pub(crate) fn checked(loaded: Loaded) -> Result<Loaded, Failure> {
     let Loaded { files, sources, diagnostics, library } = loaded;
     let (sources, diagnostics) = sound(sources, diagnostics)?;
     Ok(Loaded { files, sources, diagnostics, library })
 }
 
 /// Returns the diagnostics in order, unless there are errors among them.
-fn sound(
+pub(crate) fn sound(
     sources: SourceMap,
     diagnostics: Vec<Diagnostic>,
 ) -> Result<(SourceMap, Vec<Diagnostic>), Failure> {
@@ -205,7 +205,9 @@ fn sound(
     }
 }
 
-fn on_large_stack<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+pub(crate) fn on_large_stack<T: Send>(
+    work: impl FnOnce() -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
     thread::scope(|scope| {
         let builder = thread::Builder::new().name("compile".into()).stack_size(STACK_BYTES);
         let compiling = builder.spawn_scoped(scope, work).expect("a thread can be started");

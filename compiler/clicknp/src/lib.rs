@@ -8,6 +8,7 @@ pub mod config;
 pub mod diagnostic;
 pub mod driver;
 pub mod format;
+pub mod functions;
 pub mod layouts;
 pub mod lexer;
 pub mod library;
@@ -22,3 +23,5 @@ pub mod types;
 
 pub use driver::{Compiled, CompiledFunction, Failure, Options};
 pub use driver::{compile_file, compile_function, compile_text};
+pub use functions::{CompiledFunctions, FileFunction};
+pub use functions::{compile_functions_of_file, compile_functions_of_text};

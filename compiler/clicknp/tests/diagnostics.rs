@@ -3,7 +3,8 @@
 //! expected text beside it in `.expect`. `BLESS=1` rewrites those files; review the differences.
 
 use freeport_clicknp::lints::LINTS;
-use freeport_clicknp::{Options, compile_file, compile_function};
+use freeport_clicknp::types::Type;
+use freeport_clicknp::{Options, compile_file, compile_function, compile_functions_of_file};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,14 +62,18 @@ fn every_warning_has_its_code_and_a_section_of_the_page() {
     }
 }
 
-/// Returns the messages for the program in a file, or for the single function that its `//
-/// function: name` line names.
+/// Returns the messages for the program in a file, for the single function that its `// function:
+/// name` line names, or for all its functions if it has a line `// functions`.
 fn explain(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let alone = text.lines().find_map(|line| line.strip_prefix("// function: "));
     let options = Options::default();
     if let Some(name) = alone {
         return compile_function(&text, name, &options)
+            .map_or_else(|failure| failure.render(), |_| String::new());
+    }
+    if text.lines().any(|line| line == "// functions") {
+        return compile_functions_of_file(path, &[Type::uint(32)], &options)
             .map_or_else(|failure| failure.render(), |_| String::new());
     }
     match compile_file(path, &options) {

@@ -223,3 +223,21 @@ pub(crate) const TABLE_NEXT: u32 = 3;
 
 /// Method number that stands for the signal handler.
 pub(crate) const SIGNAL: u32 = u32::MAX;
+
+/// The kernels of a library.
+#[repr(C)]
+pub(crate) struct Kernels {
+    pub abi: u64,
+    pub count: u64,
+    pub kernels: *const Kernel,
+}
+
+/// The loops of a kernel: those of its kind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel {
+    pub same: Option<unsafe extern "C" fn(*mut u8, u64, *const u8)>,
+    pub each: Option<unsafe extern "C" fn(*mut u8, u64, *const u8)>,
+    pub fold: Option<unsafe extern "C" fn(*const u8, u64, u64) -> u64>,
+    pub test: Option<unsafe extern "C" fn(*const u8, u64, *const u8, *mut u8)>,
+}

@@ -2,7 +2,8 @@
 //! Compiles emitted C to a shared object on disk. Its name is derived from everything that it
 //! depends on: the code, the compiler, its options and the machine.
 
-use crate::emit::{Emission, emit_functions, emit_program};
+use crate::emit::{Emission, emit_functions, emit_kernels, emit_program};
+use crate::kernel::KernelKind;
 use crate::manifest::Manifest;
 use crate::{Error, Options, own};
 use freeport_ir::analysis::mark_watched_loops;
@@ -52,6 +53,15 @@ pub fn build_functions(
     options: &Options,
 ) -> Result<Image, Error> {
     compile(emit_functions(&prepared(program, options), functions, options)?, options)
+}
+
+/// Builds kernels, for [`Kernels::build`](crate::Kernels::build).
+pub(crate) fn build_kernels(
+    program: &Program,
+    kernels: &[(FunctionId, KernelKind)],
+    options: &Options,
+) -> Result<Image, Error> {
+    compile(emit_kernels(&prepared(program, options), kernels, options)?, options)
 }
 
 fn emission(program: &Program, options: &Options) -> Result<Emission, Error> {

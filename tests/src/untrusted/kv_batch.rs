@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Packets of the batched protocol: a request as a server reads it, and replies as a client does.
-//! What was read can be written, and is then read again.
+//! Packets that were read can be written, and are then read again.
 
 use freeport_kv_protocol::batch::{
     HEADER_BYTES, Header, Hello, HelloReply, Opcode, Operation, Operations, PacketLimits,

@@ -4,6 +4,7 @@
 mod certificates;
 mod cli;
 mod encryption;
+mod functions;
 mod inspect;
 mod serve;
 mod storage;
@@ -27,6 +28,8 @@ enum What {
     Serve(serve::Arguments),
     /// Send commands to a server, and print the replies
     Cli(cli::Arguments),
+    /// Check files with functions on values, and list the functions
+    Functions(functions::Arguments),
     /// Show what is in the folder of a server, or cut its damaged log
     Inspect(inspect::Arguments),
     /// Choose the inline threshold and the index ratio for a mix of sizes
@@ -49,6 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Serve(arguments) => serve::run(arguments),
         What::Cli(arguments) => cli::run(arguments),
+        What::Functions(arguments) => functions::run(arguments),
         What::Inspect(arguments) => inspect::run(arguments),
         What::Tune(arguments) => tune::run(arguments),
     }

@@ -2,10 +2,12 @@
 //! `freeport kv serve`: the key-value server.
 
 use super::certificates::TlsArguments;
+use super::functions::FunctionArguments;
 use super::storage::{self, Loading, StorageArguments};
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;
+use freeport_kv_functions::Registry;
 use freeport_kv_server::{Bind, EvictionPolicy, Options, Server};
 use serde_json::json;
 use std::fs::File;
@@ -72,6 +74,8 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
+    functions: FunctionArguments,
+    #[command(flatten)]
     storage: StorageArguments,
     #[command(flatten)]
     tls: TlsArguments,
@@ -81,7 +85,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn options(&self) -> Options {
+    fn options(&self, functions: Registry) -> Options {
         let tcp = |port: u16| {
             self.bind.iter().map(move |address| Bind::Tcp(SocketAddr::new(*address, port)))
         };
@@ -110,6 +114,7 @@ impl Arguments {
             clients_max: self.clients,
             access_file: self.aclfile.clone(),
             metrics: self.metrics,
+            functions,
             persistence: self.storage.options(),
             tls: self.tls.options(&self.bind),
         }
@@ -128,10 +133,13 @@ impl Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // Before any thread starts, so that none gets the signals.
     let mut signals = File::from(stop_signals().context("cannot wait for signals")?);
+    let functions = arguments.functions.compile()?;
+    let count = functions.user_functions();
     let mut loading = Loading::default();
-    let server = Server::recover(arguments.options(), &mut |progress| loading.report(progress))?;
+    let options = arguments.options(functions);
+    let server = Server::recover(options, &mut |progress| loading.report(progress))?;
     storage::report_repairs(&server);
-    report(arguments, &server)?;
+    report(arguments, &server, count)?;
     let stopper = server.stopper();
     // It ends with the process.
     thread::spawn(move || {
@@ -144,8 +152,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says that clients can connect, and where.
-fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
+/// Says that clients can connect, and where. The server has a number of user functions.
+fn report(arguments: &Arguments, server: &Server, functions: usize) -> anyhow::Result<()> {
     let mut addresses = server.addresses().iter().map(SocketAddr::to_string);
     let mut next = |port: Option<u16>| -> Vec<String> {
         addresses.by_ref().take(port.map_or(0, |_| arguments.bind.len())).collect()
@@ -181,6 +189,9 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
             line["folder"] = json!(folder);
             line["keys"] = json!(recovery.keys);
         }
+        if functions > 0 {
+            line["functions"] = functions.into();
+        }
         writeln!(output, "{line}")?;
     } else {
         write!(output, "ready: ")?;
@@ -196,6 +207,9 @@ fn report(arguments: &Arguments, server: &Server) -> anyhow::Result<()> {
         write!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
         if let Some((folder, recovery)) = stored {
             write!(output, "; folder: {}; keys: {}", folder.display(), recovery.keys)?;
+        }
+        if functions > 0 {
+            write!(output, "; functions: {functions}")?;
         }
         writeln!(output)?;
     }

@@ -69,6 +69,17 @@ impl<'a> Lowering<'a> {
         self.specialise_function(function, &key, None, function.name.span).ok()
     }
 
+    /// Lowers a top-level function with these template arguments, one for each parameter; returns
+    /// `None` if it has errors, which were reported.
+    pub fn instance(
+        &mut self,
+        function: &'a ast::Function,
+        args: Vec<TemplateValue>,
+    ) -> Option<Signature> {
+        let key = Key { name: function.name.text.clone(), args };
+        self.specialise_function(function, &key, None, function.name.span).ok()
+    }
+
     /// Checks a function that may never be called.
     pub(super) fn check_function(&mut self, function: &'a ast::Function) {
         if function.template.is_empty() && !takes_references(function) {

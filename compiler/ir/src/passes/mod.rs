@@ -22,6 +22,7 @@ mod ssa;
 mod unroll;
 
 pub use edit::remove_unreachable_blocks;
+pub use unroll::trip_count;
 
 use crate::{Program, verify};
 use std::collections::{BTreeMap, BTreeSet};

@@ -23,6 +23,13 @@ use crate::{
 };
 use std::collections::{HashMap, HashSet};
 
+/// Returns the maximum number of times control enters a loop from its header, if the condition there
+/// alone decides that and can be evaluated; an exit from the body may end the loop earlier. At most
+/// a few thousand iterations are tried.
+pub fn trip_count(function: &Function, found: &Loop) -> Option<u64> {
+    trip_count::of(function, found)
+}
+
 pub(super) fn run(program: &mut Program, options: &Options, changes: &mut Changes) {
     for function in &mut program.functions {
         separate_entry(function);

@@ -14,6 +14,7 @@ mod channels;
 mod effects;
 mod elements;
 mod functions;
+mod kernels;
 mod layouts;
 mod methods;
 mod packet_flow;
@@ -37,6 +38,7 @@ use functions::FunctionEmitter;
 use packet_flow::passed;
 use std::collections::BTreeSet;
 
+pub(crate) use kernels::emit_kernels;
 pub(crate) use standalone::emit_functions;
 
 /// The text of `runtime/prelude.h`.

@@ -77,7 +77,7 @@ fn image(emitter: &Emitter<'_>, functions: &[FunctionId]) -> String {
             \x20   instances, NULL, NULL, start, run, call, NULL,\n};\n"
 }
 
-fn manifest(emitter: &Emitter<'_>, functions: &[FunctionId]) -> Manifest {
+pub(super) fn manifest(emitter: &Emitter<'_>, functions: &[FunctionId]) -> Manifest {
     let methods = functions.iter().map(|id| {
         let (parameters, result) = signature(emitter.program, *id);
         MethodInfo { name: emitter.function(*id).name.clone(), parameters, result }

@@ -7,6 +7,7 @@ mod by_reference;
 mod clock;
 mod generated;
 mod graphs;
+mod kernels;
 mod many_instances;
 mod methods;
 mod operations;

@@ -7,6 +7,7 @@
 use freeport_kv_client::{Batch, Client, FunctionKind, Options};
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::io::{self, Write};
 
 /// Words in a batch.
 const WORDS: usize = 1_000;
@@ -52,8 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         counts.push((reply?.and_then(count).unwrap_or(0), *word));
     }
     counts.sort_unstable_by(|one, other| other.cmp(one));
+    let mut output = io::stdout().lock();
     for (count, word) in counts.iter().take(10) {
-        println!("{count:>6} {word}");
+        writeln!(output, "{count:>6} {word}")?;
     }
     Ok(())
 }

@@ -12,12 +12,16 @@ use crate::pipeline::Pipeline;
 use crate::replies::Replies;
 use freeport_kv_protocol::batch::{FunctionKind, Operation, PacketLimits, PacketWriter};
 use freeport_kv_protocol::slots::worker_of;
+use std::time::{Duration, Instant};
 
 /// Id of the update `add`. Ids of built-in functions never change.
 const ADD: u8 = 3;
 /// Over UDP the system chooses the worker, by the client's port: so often a port is tried for each
 /// worker at most.
 const DATAGRAM_TRIES: usize = 8;
+/// Over UDP a server forgets a client that sends nothing for 5 minutes, so after this time the
+/// client says hello again.
+const DATAGRAM_IDLE: Duration = Duration::from_secs(60);
 
 /// A client of a key-value server.
 ///
@@ -48,6 +52,7 @@ pub struct Client {
     /// The connection for the keys of each worker.
     routes: Vec<usize>,
     functions: Option<Vec<Function>>,
+    last_used: Instant,
     /// Batch and replies of calls with one operation.
     single: Batch,
     single_replies: Replies,
@@ -74,6 +79,7 @@ impl Client {
             connections: Vec::new(),
             routes: Vec::new(),
             functions: None,
+            last_used: Instant::now(),
             single: Batch::new(),
             single_replies: Replies::new(),
         };
@@ -223,6 +229,13 @@ impl Client {
 
     /// Connects, unless there are connections.
     fn open(&mut self) -> Result<(), Error> {
+        if matches!(self.address, Address::Udp(_)) {
+            let now = Instant::now();
+            if now - self.last_used > DATAGRAM_IDLE {
+                self.connections.clear();
+            }
+            self.last_used = now;
+        }
         if !self.connections.is_empty() {
             return Ok(());
         }

@@ -16,8 +16,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Largest payload of UDP.
-const DATAGRAM_BYTES: usize = 65_507;
+/// Largest datagram, in bytes.
+pub(crate) const DATAGRAM_BYTES: usize = 65_507;
 /// Size for which the system is asked for received datagrams. It may give less.
 const SYSTEM_BYTES: usize = 4 << 20;
 /// The time between two sends of a datagram doubles up to this often.

@@ -31,7 +31,8 @@ pub struct Options {
     /// Most connections to a server: it serves each with another of its workers, so that no
     /// operation passes from one worker to another. A server with more workers gets one connection.
     pub connections: u16,
-    /// Size of the shared memory for each direction of a connection, in bytes.
+    /// Size of the shared memory for each direction of a connection, in bytes. Servers take up to
+    /// 16 MiB.
     pub ring_bytes: usize,
     /// How to wait for a server that shares memory. Its time-out is not used.
     pub waiting: Waiting,

@@ -39,8 +39,8 @@ impl Replies {
         self.records.is_empty()
     }
 
-    /// What the operation with a number returned: `None` if there is no such key, and if the
-    /// operation returns no value.
+    /// The value that the operation with a number returned: `None` if there is no such key, and if
+    /// the operation returns no value.
     ///
     /// # Errors
     /// The server's reason not to execute the operation.

@@ -101,7 +101,7 @@ fn what_is_no_reply_is_an_error() {
             let mut client = connect(&server, patient());
             let mut batch = Batch::new();
             batch.put(b"key", b"value").put(b"other", b"value");
-            // A second reply may come when its client has gone on already.
+            // A second reply may come after its client has returned.
             let result = client.run(&batch).and_then(|_| client.run(&batch));
             let error = result.expect_err(name);
             assert!(matches!(error, Error::Protocol { .. }), "{name}: {error:?}");
@@ -217,7 +217,7 @@ fn changed(rng: &mut Rng, mut reply: Vec<u8>) -> Vec<u8> {
     reply
 }
 
-/// Whatever the server sends, there is a result.
+/// Every reply gives a result, or an error.
 #[test]
 fn no_reply_makes_a_client_panic() {
     let (model, rng) = (Model::new(1), Mutex::new(Rng::with_seed(1)));

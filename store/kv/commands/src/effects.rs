@@ -74,8 +74,8 @@ pub struct Effects {
     pub hits: u64,
     /// Number of keys that reads have looked up and not found.
     pub misses: u64,
-    /// Reads do not remove values whose time has passed until this time, in milliseconds since
-    /// 1970, because writes are paused.
+    /// Reads change nothing until this time, in milliseconds since 1970, because writes are paused
+    /// or refused: values whose time has passed stay, and no count is stored.
     pub paused_until_ms: u64,
     /// Classes of events that somebody listens to, as bits.
     pub listened: u16,

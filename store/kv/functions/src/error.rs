@@ -5,7 +5,6 @@ use crate::element::Element;
 use crate::operands::Operands;
 use crate::registry::Kind;
 use crate::user::User;
-use crate::user_function::Trap;
 use std::error;
 use std::fmt;
 
@@ -62,13 +61,6 @@ pub enum Error {
         /// Length in bytes of the request.
         length: usize,
     },
-    /// A user function was ended without a result.
-    Trapped {
-        /// Name of the function.
-        name: String,
-        /// Why it was ended.
-        trap: Trap,
-    },
 }
 
 impl fmt::Display for Error {
@@ -99,9 +91,6 @@ impl fmt::Display for Error {
                     write!(out, "({parts}) ")?;
                 }
                 write!(out, "has {length} bytes; {expected} are needed")
-            }
-            Self::Trapped { name, trap } => {
-                write!(out, "function `{name}` was ended: {trap}; nothing was changed")
             }
         }
     }

@@ -64,4 +64,5 @@ pub use registry::{Function, Kind, Registry, RegistryBuilder, Signature};
 pub use scalar::{Scalar, ScalarError};
 pub use update::{Deltas, Update};
 pub use user::User;
-pub use user_function::{Trap, UserFunction};
+pub use user_function::UserFunction;
+pub use widest::keep_flagged;

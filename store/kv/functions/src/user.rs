@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions of users: compiled from `uint64_t f(uint64_t v, uint64_t delta)`, registered under an
-//! id before the store starts (KV-Direct, operations).
+//! Functions of users: compiled beforehand, and registered under an id before the store starts
+//! (KV-Direct, operations).
 
 use crate::element::Element;
 use crate::error::{Error, check_operand};
@@ -9,7 +9,7 @@ use crate::operands::Operands;
 use crate::registry::Kind;
 use crate::scalar::Scalar;
 use crate::update::Deltas;
-use crate::user_function::{Trap, UserFunction};
+use crate::user_function::UserFunction;
 use std::fmt;
 use std::sync::Arc;
 
@@ -86,11 +86,7 @@ impl User {
         self.supports(element)?;
         let original = Scalar::load(element, value)?;
         self.check(element, delta, 1)?;
-        let done = self.function.update_same(element, value, delta);
-        done.map_err(|trap| {
-            value.copy_from_slice(&original.bits().to_le_bytes()[..element.width()]);
-            self.trapped(trap)
-        })?;
+        self.function.update_same(element, value, delta);
         Ok(original)
     }
 
@@ -108,25 +104,14 @@ impl User {
             Deltas::Same(delta) => self.check(element, delta, 1)?,
             Deltas::Each(deltas) => self.check(element, deltas, count)?,
         }
-        let mut unreturned = vec![];
-        let is_copied = original.is_some() || self.function.can_trap();
-        let copies = original.unwrap_or(&mut unreturned);
-        let start = copies.len();
-        if is_copied {
-            copies.extend_from_slice(values);
+        if let Some(original) = original {
+            original.extend_from_slice(values);
         }
-        let done = match deltas {
+        match deltas {
             Deltas::Same(delta) => self.function.update_same(element, values, delta),
             Deltas::Each(deltas) => self.function.update_each(element, values, deltas),
-        };
-        done.map_err(|trap| {
-            // A function that traps although it says that it cannot leaves a part of its results.
-            if is_copied {
-                values.copy_from_slice(&copies[start..]);
-                copies.truncate(start);
-            }
-            self.trapped(trap)
-        })
+        }
+        Ok(())
     }
 
     /// As [`Reduce::fold`](crate::Reduce::fold), but in the order of the elements: the function
@@ -140,8 +125,7 @@ impl User {
         self.supports(element)?;
         element.count(values.len())?;
         check_operand(&self.name, self.operands(), size_of::<u64>(), sigma)?;
-        let done = self.function.fold(element, values, u64::load(sigma));
-        let sigma = done.map_err(|trap| self.trapped(trap))?;
+        let sigma = self.function.fold(element, values, u64::load(sigma));
         Ok(Scalar::from_bits(element.widest(), sigma))
     }
 
@@ -156,18 +140,12 @@ impl User {
         self.supports(element)?;
         element.count(values.len())?;
         self.check(element, operand, 1)?;
-        let start = kept.len();
         for block in values.chunks(BLOCK_BYTES) {
             // Room for one block, so that memory grows with the elements that are kept.
             let end = kept.len();
             kept.resize(end + block.len(), 0);
-            match self.function.keep(element, block, operand, &mut kept[end..]) {
-                Ok(length) => kept.truncate(end + length),
-                Err(trap) => {
-                    kept.truncate(start);
-                    return Err(self.trapped(trap));
-                }
-            }
+            let length = self.function.keep(element, block, operand, &mut kept[end..]);
+            kept.truncate(end + length);
         }
         Ok(())
     }
@@ -184,11 +162,6 @@ impl User {
         // The product overflows for the longest possible values; no operand is as long as that.
         let expected = count.saturating_mul(self.operands.len() * element.width());
         check_operand(&self.name, self.operands(), expected, operands)
-    }
-
-    #[cold]
-    fn trapped(&self, trap: Trap) -> Error {
-        Error::Trapped { name: self.name.clone(), trap }
     }
 }
 

@@ -6,7 +6,7 @@
 //! which have no comparison in the base instruction set, deltas of several parts, and filters gain
 //! most. AVX-512 would need a newer compiler than the crate.
 
-use crate::compact;
+use crate::{Element, compact};
 
 /// A loop as a value, so that it can be compiled for several instruction sets.
 pub(crate) trait Loop {
@@ -28,6 +28,13 @@ pub(crate) fn run_widest<L: Loop>(steps: L) -> L::Output {
         return unsafe { run_avx2(steps) };
     }
     steps.run()
+}
+
+/// Moves the elements whose flag is 1 to the front of `kept`, in their order, and returns their
+/// length in bytes: for implementations of [`UserFunction::keep`](crate::UserFunction::keep). There
+/// is a flag of 1 or 0 for each element, and `kept` is as long as `values`.
+pub fn keep_flagged(element: Element, values: &[u8], flags: &[u8], kept: &mut [u8]) -> usize {
+    compact_widest(element.width(), values, flags, kept)
 }
 
 /// Moves the elements of `width` bytes that have a flag to the front of `kept`, and returns their

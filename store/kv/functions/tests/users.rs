@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Functions of users with several operands, and those that can be ended.
+//! Functions of users with several operands.
 
-use freeport_kv_functions::{
-    Deltas, Element, Error, Kind, RefusedFunction, Registry, Trap, User, UserFunction,
-};
+use freeport_kv_functions::{Deltas, Element, Kind, RefusedFunction, Registry, User};
 use std::sync::Arc;
 
 /// Registers functions from id 128 on.
@@ -84,55 +82,4 @@ fn operands_are_refused_with_the_reason() {
     let refusal = Registry::builder().register(128, user.with_operands(["sum"; 0])).unwrap_err();
     let expected = RefusedFunction::OperandCount { name: "f".into(), kind: Kind::Reduce, count: 0 };
     assert_eq!(refusal, expected);
-}
-
-/// Counts down, and is ended at zero.
-struct CountDown;
-
-impl UserFunction for CountDown {
-    fn call(&self, _element: Element, value: u64, operands: &[u64]) -> Result<u64, Trap> {
-        value.checked_sub(operands[0]).ok_or(Trap("it is below zero"))
-    }
-
-    fn can_trap(&self) -> bool {
-        true
-    }
-}
-
-#[test]
-fn a_function_that_is_ended_changes_nothing() {
-    let registry = registry(
-        [Kind::Update, Kind::Reduce, Kind::Filter]
-            .map(|kind| User::new(kind, "count_down", [Element::U8], Arc::new(CountDown))),
-    );
-    let element = Element::U8;
-    let update = registry.update(128).unwrap();
-    let ended = |error: Error| {
-        let message = "function `count_down` was ended: it is below zero; nothing was changed";
-        assert_eq!(error.to_string(), message);
-    };
-    let before = [9, 8, 1, 7];
-    let mut value = before;
-    for (mut original, deltas) in
-        [(None, &[2][..]), (Some(vec![3]), &[2]), (None, &[1; 4]), (Some(vec![3]), &[1, 1, 2, 9])]
-    {
-        let deltas = if deltas.len() == 1 { Deltas::Same(deltas) } else { Deltas::Each(deltas) };
-        match update.vector(element, &mut value, deltas, original.as_mut()) {
-            Ok(()) => {
-                assert_eq!(value, before.map(|v| v - 1));
-                value = before;
-            }
-            Err(error) => {
-                ended(error);
-                assert_eq!(value, before);
-            }
-        }
-        assert!(original.is_none_or(|original| original == [3]));
-    }
-    ended(update.scalar(element, &mut value[..1], &[10]).unwrap_err());
-    assert_eq!(value, before);
-    ended(registry.reduce(129).unwrap().fold(element, &value, &[8; 8]).unwrap_err());
-    let mut kept = vec![3];
-    ended(registry.filter(130).unwrap().keep(element, &value, &[2], &mut kept).unwrap_err());
-    assert_eq!(kept, [3]);
 }

@@ -107,6 +107,21 @@ fn scripts_belong_to_the_server() {
     }
 }
 
+/// As in Redis 7.2.
+#[test]
+fn time_stands_still_in_a_script() {
+    let server = server(1);
+    let mut client = Client::new(&server);
+    let script = "local begin, first = os.clock(), redis.call('TIME') \
+                  repeat until os.clock() - begin > 0.002 \
+                  local second = redis.call('TIME') \
+                  return first[1] == second[1] and first[2] == second[2]";
+    client.send_arguments(&[b"EVAL", script.as_bytes(), b"0"]);
+    assert_eq!(client.text(), "(integer) 1");
+    let mut time = || client.call("TIME");
+    assert_ne!(time(), time());
+}
+
 /// A script that says it only reads may not tell others anything either.
 #[test]
 fn scripts_that_only_read_do_not_publish() {

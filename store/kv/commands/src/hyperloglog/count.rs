@@ -58,7 +58,8 @@ fn add_sparse(call: &mut Call<'_>, key: &[u8], elements: &[&[u8]]) -> Result<boo
     Ok(is_changed)
 }
 
-/// `PFCOUNT key [key ...]`. The count of one key is stored in its string, which has no event.
+/// `PFCOUNT key [key ...]`. The count of one key is stored in its string, unless writes are paused
+/// or refused. That has no event.
 pub fn pfcount(call: &mut Call<'_>) -> Result<(), Error> {
     let count = match call.arguments[1..] {
         [key] => count_one(call, key)?,
@@ -74,7 +75,8 @@ pub fn pfcount(call: &mut Call<'_>) -> Result<(), Error> {
 fn count_one(call: &mut Call<'_>, key: &[u8]) -> Result<u64, Error> {
     let Some(bytes) = call.database.string(key)? else { return Ok(0) };
     let count = hyperloglog::count(bytes).map_err(Error::of)?;
-    if hyperloglog::stored_count(bytes).is_none() {
+    let may_store = call.now_ms() >= call.database.effects.paused_until_ms;
+    if may_store && hyperloglog::stored_count(bytes).is_none() {
         call.database
             .edit_string(key, 0, |bytes| hyperloglog::store_count(bytes, count))?
             .map_err(Error::of)?;

@@ -26,7 +26,7 @@ impl Database<'_> {
         let Some(keyspace) = self.keyspace(key) else { return };
         let Ok(Some(value)) = keyspace.string(key, self.now_ms()) else { return };
         let words = [&b"SETRANGE"[..], key, b"0", value].map(<[u8]>::to_vec);
-        self.effects.logged = Some(words.to_vec());
+        self.effects.logged = Some(words.into());
     }
 }
 

@@ -200,7 +200,7 @@ impl Span {
 
 struct Decoder<'a> {
     payload: &'a [u8],
-    /// What is not decoded.
+    /// The bytes that are not decoded yet.
     rest: &'a [u8],
     /// Length of the last key.
     key_bytes: usize,

@@ -43,11 +43,11 @@ pub struct Header {
 pub struct HeaderError {
     /// Number of the batch, for an error reply; 0 if the header does not begin as one.
     pub batch: u32,
-    /// What is wrong.
+    /// The broken rule.
     pub refusal: Refusal,
 }
 
-/// What is wrong with a header.
+/// A rule that a header breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The first bytes are not those of a packet.

@@ -144,7 +144,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// What follows the first byte of an operation.
+/// The parts of an operation behind its first byte.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     /// Code and flags are one of an operation.

@@ -115,11 +115,6 @@ impl PacketWriter {
         header
     }
 
-    /// Takes the header of a packet without operations out of the buffer again.
-    pub fn abandon(self, into: &mut Vec<u8>) {
-        into.truncate(self.start);
-    }
-
     /// Chooses the flags of an operation.
     #[inline]
     fn plan(&self, into: &[u8], operation: &Operation<'_>) -> Plan {

@@ -12,7 +12,7 @@ const WIDE_VALUE: u8 = HAS_VALUE | WIDE;
 pub struct Reply<'a> {
     /// Result of the operation.
     pub status: Status,
-    /// What the operation returns, or the text of an error.
+    /// Value that the operation returns, or the text of an error.
     pub value: Option<&'a [u8]>,
 }
 

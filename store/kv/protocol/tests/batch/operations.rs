@@ -184,10 +184,3 @@ fn an_operation_that_does_not_fit_changes_nothing() {
         assert_eq!(decoded(payload, header.count.into()), sent);
     }
 }
-
-#[test]
-fn an_abandoned_packet_leaves_nothing() {
-    let mut packet = b"before".to_vec();
-    PacketWriter::begin(&mut packet, PacketLimits::default(), 1, Some(2)).abandon(&mut packet);
-    assert_eq!(packet, b"before");
-}

@@ -74,7 +74,7 @@ fn bytes(rng: &mut Rng, length: usize) -> Vec<u8> {
     (0..length).map(|_| rng.u8(b'a'..=b'c')).collect()
 }
 
-/// Encodes operations. Of the flags that an operation could have, `choose` takes some.
+/// Encodes operations. `choose` takes some of the flags that an operation could have.
 pub fn encode(operations: &[Owned], mut choose: impl FnMut(u8) -> bool) -> Vec<u8> {
     let (mut payload, mut key_bytes, mut last) = (Vec::new(), None, None::<Vec<u8>>);
     for operation in operations {

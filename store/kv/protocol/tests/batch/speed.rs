@@ -6,6 +6,7 @@ use freeport_kv_protocol::batch::{
     HEADER_BYTES, Operation, Operations, PacketLimits, PacketWriter, ReplyLimits, ReplyReader,
     ReplyWriter,
 };
+use freeport_kv_protocol::slots::worker_of;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -91,4 +92,15 @@ fn replies() {
             }
         });
     }
+}
+
+#[test]
+#[ignore = "measures"]
+fn slots() {
+    let keys: Vec<[u8; 8]> = keys().collect();
+    report("worker of a key", || {
+        for key in &keys {
+            black_box(worker_of(black_box(key), 3));
+        }
+    });
 }

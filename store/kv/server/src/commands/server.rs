@@ -2,7 +2,7 @@
 //! Commands of the server as a whole. It has no replicas, and says so.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use freeport_kv_commands::arguments::{integer, is};
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
@@ -12,6 +12,7 @@ use super::connection::REDIS_VERSION;
 use super::persistence::NO_SAVING;
 use super::reloading::reload_from_disk;
 use super::{Context, Flow, ServerRun, data_or};
+use crate::shared::since_1970;
 
 const READY: Flags = Flags::LOADING.with(Flags::STALE);
 const TIME: Flags = READY.with(Flags::FAST);
@@ -50,12 +51,8 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
     Command::new(("wait", 3), Group::Generic, Flags::BLOCKING, Keys::None, wait),
 ];
 
-fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
 fn time(context: &mut Context<'_>) -> Result<Flow, Error> {
-    let now = since_1970();
+    let now = context.core.script_began.unwrap_or_else(since_1970);
     let mut reply = context.reply();
     reply.array(2);
     reply.bulk(now.as_secs().to_string().as_bytes());
@@ -84,6 +81,9 @@ fn debug(context: &mut Context<'_>) -> Result<Flow, Error> {
         && is(word, "loadaof")
     {
         return reload_from_disk(context, persistence);
+    }
+    if is(context.arguments[1], "populate") {
+        context.core.admit_unmarked(context.arguments)?;
     }
     let [_, word, seconds] = *context.arguments else { return data_or(context, unknown) };
     if is(word, "set-disable-deny-scripts") {

@@ -10,6 +10,7 @@ use freeport_kv_scripting::{Caller, Flags, LogLevel, StopReason};
 
 use super::Function;
 use crate::client::Client;
+use crate::shared::since_1970;
 use crate::worker::Core;
 
 const SHORT_MEMORY: &str = "OOM allow-oom flag is not set on the script, can not run it when used \
@@ -41,6 +42,7 @@ impl<'a> ScriptCaller<'a> {
     ) -> Self {
         core.shared.library.begin(function);
         core.begin_unit();
+        core.script_began = Some(since_1970());
         Self {
             core,
             client,
@@ -150,6 +152,7 @@ impl Caller for ScriptCaller<'_> {
 impl Drop for ScriptCaller<'_> {
     fn drop(&mut self) {
         self.core.end_unit();
+        self.core.script_began = None;
         self.core.shared.library.end();
     }
 }

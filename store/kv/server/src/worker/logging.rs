@@ -46,6 +46,14 @@ impl Core {
         }
     }
 
+    /// Asks for room for a change by a command that is not marked as a write.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn admit_unmarked(&mut self, arguments: &[&[u8]]) -> Result<(), Error> {
+        self.log.as_mut().map_or(Ok(()), |log| log.admit(arguments))
+    }
+
     /// Asks for room for a transaction, whose commands are one unit until [`Core::end_unit`].
     ///
     /// # Errors

@@ -117,6 +117,8 @@ pub struct Core {
     pub now_ms: u64,
     /// Where changes are recorded, if a log is kept.
     pub log: Option<Box<Recorder>>,
+    /// Time since 1970 at which the running script began, which is its time until it ends.
+    pub script_began: Option<Duration>,
     /// Lua states, once a client has used them.
     pub engine: Option<Box<Engine>>,
     /// State of the server.
@@ -188,6 +190,7 @@ impl Worker {
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
+            script_began: None,
             engine: None,
             shared,
         };
@@ -316,7 +319,11 @@ impl Worker {
             Message::Lent { number, shard } => self.borrowed(number, shard),
             Message::Returned { shard } => self.returned(shard),
             Message::Ready { client } => self.retry_by_message(client),
-            Message::Deliver { delivery } => self.receive_delivery(&delivery),
+            Message::Deliver { delivery } => {
+                // Its sender may have seen the reply to what this worker has published.
+                self.deliver_own();
+                self.receive_delivery(&delivery);
+            }
             Message::Execute { parcel } => self.execute_for(parcel),
             Message::Executed { number, parcel } => self.parcel_done(number, parcel),
             Message::Moved { stream, protocol, address, input } => {

@@ -4,6 +4,7 @@
 mod beside_resp;
 pub mod client;
 mod greetings;
+mod killed_servers;
 mod limits;
 mod malformed;
 mod model;

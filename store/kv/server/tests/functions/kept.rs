@@ -2,9 +2,11 @@
 //! The log has results of functions, so a server recovers with other functions or none.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use fastrand::Rng;
 use freeport_kv_functions::Registry;
+use freeport_kv_journal::faulty::FaultyDisk;
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::inspection::{Record, read};
 use freeport_kv_server::{Options, PersistenceOptions, Server};
@@ -148,12 +150,61 @@ fn any_update(random: &mut Rng) -> Vec<String> {
         1 => format!("KV.UPDATEV k{key} mix u8 DELTA {by} RETURN"),
         2 => format!("KV.UPDATEV k{key} scale u64 DELTA 3 {by}"),
         3 => format!("KV.UPDATEV k{key} next u64 DELTA"),
-        4 => format!("KV.UPDATEV k{key} count_down u64 DELTA {by}"),
+        4 => format!("KV.UPDATEV k{key} step u32 DELTA {by}"),
         5 => format!("KV.UPDATEV k{key} add u64 DELTA {by}"),
         6 => format!("PEXPIRE k{key} 100000000"),
         _ => format!("APPEND k{key} {}", "x".repeat(8)),
     };
     line.split(' ').map(str::to_owned).collect()
+}
+
+/// The log needs the bytes of the value, and not only those of the call.
+#[test]
+fn a_full_disk_refuses_an_update_before_it_changes_anything() {
+    for way in ["alone", "in a transaction", "in a script"] {
+        let (folder, disk) = (tempfile::tempdir().expect("a folder"), FaultyDisk::default());
+        let faults = Arc::clone(disk.faults());
+        let persistence = PersistenceOptions {
+            disk: Arc::new(disk),
+            ..PersistenceOptions::new(folder.path().into())
+        };
+        let persistence = Some(persistence);
+        let server =
+            server_with(Options { persistence, functions: registry(), ..Options::default() });
+        let mut client = Client::new(&server);
+        client.send_arguments(&[b"SET", b"v", &[b'x'; 1 << 20]]);
+        assert_eq!(client.text(), "OK");
+        faults.set_room(Some(0));
+        let update = "KV.UPDATEV v mix u8 DELTA 1";
+        let mut before;
+        loop {
+            before = digest(&server);
+            let reply = match way {
+                "alone" => client.call(update),
+                "in a transaction" => {
+                    client.call("MULTI");
+                    client.call(update);
+                    client.call("EXEC")
+                }
+                _ => {
+                    let script = "return redis.call('KV.UPDATEV','v','mix','u8','DELTA','1')";
+                    client.send_arguments(&[b"EVAL", script.as_bytes(), b"0"]);
+                    client.text()
+                }
+            };
+            if !reply.ends_with("OK") {
+                assert!(reply.contains("MISCONF"), "{way}: {reply}");
+                break;
+            }
+        }
+        assert_eq!(digest(&server), before, "{way}");
+        assert!(client.ask("INFO persistence").contains("aof_last_write_status:ok"), "{way}");
+        faults.set_room(None);
+        server.stopper().stop();
+        server.join().expect("no worker fails");
+        let server = start(folder.path(), 1, Registry::built_in());
+        assert_eq!(digest(&server), before, "{way}");
+    }
 }
 
 /// A server is killed while a client updates a vector. Every acknowledged update is there, and one

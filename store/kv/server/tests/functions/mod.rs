@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::Arc;
 
-use freeport_kv_functions::{Element, Kind, Registry, Trap, User, UserFunction};
+use freeport_kv_functions::{Element, Kind, Registry, User};
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::{Options, Server};
 
@@ -43,7 +43,6 @@ pub fn registry() -> Registry {
         update("scale", Element::U64, |value, by| value.wrapping_mul(by[0]).wrapping_add(by[1]))
             .with_operands(["factor", "offset"]),
         update("next", Element::U64, |value, _| step(value, 1)).with_operands([""; 0]),
-        User::new(Kind::Update, "count_down", [Element::U64], Arc::new(CountDown)),
         User::new(Kind::Reduce, "polynomial", [Element::U8], Arc::new(fold)),
         User::new(Kind::Filter, "multiple", [Element::U64], Arc::new(multiple)),
     ];
@@ -52,19 +51,6 @@ pub fn registry() -> Registry {
         builder.register(id, user).expect("ids and names are free");
     }
     builder.freeze()
-}
-
-/// Counts down, and is ended below zero.
-struct CountDown;
-
-impl UserFunction for CountDown {
-    fn call(&self, _element: Element, value: u64, by: &[u64]) -> Result<u64, Trap> {
-        value.checked_sub(by[0]).ok_or(Trap("it is below zero"))
-    }
-
-    fn can_trap(&self) -> bool {
-        true
-    }
 }
 
 /// A server with these functions.
@@ -114,7 +100,7 @@ fn functions_are_listed_with_their_types() {
                  \"offset\"   5) 1) \"u64\"";
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&list).contains(&words(scale)), "{list}");
-    assert!(client.ask("INFO server").contains("\r\nuser_functions:7\r\n"));
+    assert!(client.ask("INFO server").contains("\r\nuser_functions:6\r\n"));
 }
 
 #[test]
@@ -127,8 +113,8 @@ fn requests_are_refused_with_the_reason() {
         ("KV.UPDATE v 200 u64 1", "ERR no function has id 200"),
         ("KV.UPDATE v stepp u64 1", "ERR no update is named 'stepp'; KV.FUNCTIONS lists all"),
         (
-            "KV.UPDATE v 133 u64 1",
-            "ERR function 133 is the reduction `polynomial`, not of kind update",
+            "KV.UPDATE v 132 u64 1",
+            "ERR function 132 is the reduction `polynomial`, not of kind update",
         ),
         ("KV.UPDATEV v step u32 DELTA 1", "ERR function `step` is not registered for u32"),
         ("KV.UPDATE v step u64 1", "ERR the value has 16 bytes, not 8 (one u64)"),
@@ -148,11 +134,6 @@ fn requests_are_refused_with_the_reason() {
         (
             "KV.UPDATEV list step u64 DELTA 1",
             "WRONGTYPE Operation against a key holding the wrong kind of value",
-        ),
-        // The second element could be reduced.
-        (
-            "KV.UPDATEV v count_down u64 DELTA 6 RETURN",
-            "ERR function `count_down` was ended: it is below zero; nothing was changed",
         ),
     ] {
         client.check(line, &format!("-{reason}\r\n"));
@@ -189,5 +170,5 @@ fn their_number_is_served_to_prometheus() {
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
     let mut reply = String::new();
     stream.read_to_string(&mut reply).expect("it replies and closes");
-    assert!(reply.lines().any(|line| line == "freeport_kv_user_functions 7"), "{reply}");
+    assert!(reply.lines().any(|line| line == "freeport_kv_user_functions 6"), "{reply}");
 }

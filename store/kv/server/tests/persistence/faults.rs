@@ -42,6 +42,7 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
             let server = start_on(&disk, folder.path(), policy);
             let (mut client, mut other) = (Client::new(&server), Client::new(&server));
             assert_eq!(client.call("RPUSH list a b"), "(integer) 2");
+            assert_eq!(client.call("PFADD log a b"), "(integer) 1");
             if can_reserve {
                 disk.faults().set_room(Some(0));
                 assert_eq!(fill(&mut client), refusal);
@@ -55,6 +56,10 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
             }
             assert_eq!(client.call("LRANGE list 0 -1"), "1) \"a\" 2) \"b\"");
             assert_eq!(client.call("EVAL return(redis.call('LLEN','list')) 0"), "(integer) 2");
+            // The count is not stored, because that would be a change.
+            let before = digest(&server);
+            assert_eq!(client.call("PFCOUNT log"), "(integer) 2");
+            assert_eq!(digest(&server), before);
             check_refusals(&mut client, &refusal[8..]);
             if !can_reserve {
                 assert_eq!(info(&mut client, "aof_last_write_status"), "err");
@@ -73,7 +78,8 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     }
 }
 
-/// Scripts, transactions and functions are refused as well. Small ones may still have room.
+/// Scripts, transactions, functions and keys for a test are refused as well. Small ones may still
+/// have room.
 fn check_refusals(client: &mut Client, refusal: &str) {
     let value = "x".repeat(10_000);
     let script = format!("return redis.call('SET', 'key', '{value}')");
@@ -93,6 +99,9 @@ fn check_refusals(client: &mut Client, refusal: &str) {
     wait_until("a function is refused", || {
         client.send_arguments(&[b"FUNCTION", b"LOAD", b"REPLACE", library.as_bytes()]);
         client.text() == format!("(error) {refusal}")
+    });
+    wait_until("keys for a test are refused", || {
+        client.call(&format!("DEBUG POPULATE 1 {value}")) == format!("(error) {refusal}")
     });
 }
 

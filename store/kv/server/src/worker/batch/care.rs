@@ -85,21 +85,13 @@ impl Core {
     /// Executes a run for which there is room, and records what it has changed.
     fn execute_run(&mut self, session: Session, run: &Batch<'_>, replies: &mut Replies<'_>) {
         let changes = self.effects.changes;
-        let mut rest = run.clone();
-        let (mut round, mut failed) = (0, 0);
-        while !rest.range.is_empty() {
-            let may_evict = self.settings.eviction.policy.is_some() && round < RETRIES;
-            let (parts, conditions) = self.parts(session, may_evict);
-            let outcome = execute(parts, &conditions, &rest, replies);
-            failed += outcome.failed;
-            rest.range.start += outcome.executed;
-            round = if outcome.executed > 0 { 0 } else { round + 1 };
-            if !rest.range.is_empty() {
-                let Operation { key, value, .. } = operation(&rest, rest.range.start);
-                let has_more = self.evict_for(key.len() + value.len(), round);
-                round = if has_more { round } else { RETRIES };
+        let failed = match self.settings.eviction.policy {
+            Some(_) => self.execute_evicting(session, run, replies),
+            None => {
+                let (parts, conditions) = self.parts(session, false);
+                execute(parts, &conditions, run, replies).failed
             }
-        }
+        };
         let first = operation(run, run.range.start);
         if self.log.is_some() && !first.opcode.is_read() {
             let functions = self.store.functions().clone();
@@ -107,6 +99,38 @@ impl Core {
                 self.record(changes, (session.database, words), failed == 0);
             });
         }
+    }
+
+    /// Executes a run. For an operation that finds no memory, more and more keys are evicted.
+    /// Returns the number of operations that have failed.
+    fn execute_evicting(
+        &mut self,
+        session: Session,
+        run: &Batch<'_>,
+        replies: &mut Replies<'_>,
+    ) -> usize {
+        let mut rest = run.clone();
+        let (mut round, mut failed) = (0, 0);
+        while !rest.range.is_empty() {
+            let may_evict = round < RETRIES;
+            let (parts, conditions) = self.parts(session, may_evict);
+            let start = rest.range.start;
+            let end = if may_evict { rest.range.end } else { start + 1 };
+            let now = Batch { range: start..end, ..rest.clone() };
+            let outcome = execute(parts, &conditions, &now, replies);
+            failed += outcome.failed;
+            rest.range.start += outcome.executed;
+            if outcome.executed == end - start {
+                round = 0;
+                continue;
+            }
+            round = if outcome.executed > 0 { 0 } else { round + 1 };
+            let Operation { key, value, .. } = operation(&rest, rest.range.start);
+            if !self.evict_for(key.len() + value.len(), round) {
+                round = RETRIES;
+            }
+        }
+        failed
     }
 
     /// Answers the operations of a run that need room by an error, and executes the others.
