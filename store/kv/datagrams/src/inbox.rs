@@ -7,8 +7,7 @@ use std::os::fd::AsRawFd;
 
 use socket2::{SockAddr, SockAddrStorage};
 
-use crate::socket::Socket;
-use crate::{BATCH, DATAGRAM_BYTES_MAX};
+use crate::socket::{BATCH, DATAGRAM_BYTES_MAX, Socket};
 
 /// Distance of buffers. It is no multiple of a page: the first lines of all buffers would have the
 /// same place in the cache.

@@ -12,9 +12,4 @@ mod socket;
 
 pub use inbox::{Datagram, Inbox};
 pub use outbox::{Outbox, Sent};
-pub use socket::Socket;
-
-/// Datagrams that one system call receives or sends at most.
-pub const BATCH: usize = 64;
-/// Bytes of the largest datagram. The length field of UDP has 16 bits.
-pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+pub use socket::{BATCH, DATAGRAM_BYTES_MAX, Socket};

@@ -7,8 +7,7 @@ use std::os::fd::AsRawFd;
 
 use socket2::SockAddr;
 
-use crate::BATCH;
-use crate::socket::Socket;
+use crate::socket::{BATCH, Socket};
 
 /// Bytes for which memory is kept.
 const KEPT_BYTES: usize = 1 << 20;
@@ -21,7 +20,7 @@ pub struct Outbox {
     datagrams: Vec<(usize, SockAddr)>,
 }
 
-/// What became of the datagrams of an [`Outbox`].
+/// Counts of the datagrams of an [`Outbox`] after an attempt to send them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Number of datagrams that the system has taken.
@@ -110,14 +109,14 @@ impl Outbox {
             count += 1;
         }
         let (descriptor, flags) = (socket.as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
-        // SAFETY: each of the `count` headers points to an address, and by its slice to bytes, which
-        // the system only reads, and which are borrowed until the call has returned.
+        // SAFETY: each of the `count` headers points to an address, and by its slice to bytes,
+        // which the system only reads, and which are borrowed until the call has returned.
         let sent = unsafe { libc::sendmmsg(descriptor, headers.as_mut_ptr(), count, flags) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 }
 
-/// The system takes no datagrams at this time, whoever they are for.
+/// The system takes no datagrams at this time, for any address.
 fn is_of_buffer(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS)
 }

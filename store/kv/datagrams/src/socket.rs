@@ -7,6 +7,11 @@ use std::os::fd::{AsRawFd, RawFd};
 
 use socket2::{Domain, Protocol, Type};
 
+/// Datagrams that one system call receives or sends at most.
+pub const BATCH: usize = 64;
+/// Bytes of the largest datagram. The length field of UDP has 16 bits.
+pub const DATAGRAM_BYTES_MAX: usize = 65_535;
+
 /// A UDP socket that never blocks.
 #[derive(Debug)]
 pub struct Socket(UdpSocket);

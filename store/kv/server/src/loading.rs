@@ -10,8 +10,8 @@
 //!   what only workers have. They wait, with everything behind them.
 //!
 //! Then the thread ends, and the workers take the clients over, with the bytes that were not
-//! answered. All clients of other protocols, those that encrypt, and all if there is a file of users
-//! wait until then to be accepted.
+//! answered. Clients of other protocols and those that encrypt wait until then to be accepted. If
+//! there is a file of users, so do all.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};

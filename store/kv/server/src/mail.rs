@@ -11,7 +11,7 @@
 //! | `Borrow`, `Lent`, `Returned` | one of each for a worker, which has one loan in progress |
 //! | `Execute`, `Executed` | one for a client and worker, with the requests that are read at once |
 //! | `Moved` | the maximum number of clients |
-//! | `ExecuteBatch`, `ExecutedBatch` | one for a client and worker, of one packet |
+//! | `ExecuteBatch`, `ExecutedBatch` | one for a client and worker; 1,024 for a socket of UDP |
 //! | `Ready` | one for a wait and key, until the worker has looked at the key |
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |

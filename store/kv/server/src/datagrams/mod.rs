@@ -3,14 +3,15 @@
 //! with one system call.
 //!
 //! The life of a datagram:
-//! 1. A hello gets a [token], and everything else without the token of its sender a refusal that is
-//!    not longer than the datagram itself. The token finds the [session](sessions).
+//! 1. A hello gets a [token], and everything else without the token of its sender a refusal that
+//!    is not longer than the datagram itself. The token finds the [session](sessions).
 //! 2. Its operations are executed as those of a connection.
 //! 3. Its replies are [divided](division) into datagrams that the client can receive.
-//! 4. They are [held](held) until the append log has what they depend on, if there is one, and sent.
+//! 4. They are [held](held) until the append log has what they depend on, if there is one, and
+//!    sent.
 //!
-//! Nothing here waits. What does not fit into a buffer of the system or of the server is dropped
-//! and counted, as the network may drop it.
+//! Nothing here waits. A datagram that fits into no buffer of the system or of the server is
+//! dropped and counted, as the network may drop it.
 
 mod counters;
 mod division;
@@ -52,8 +53,8 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Binds sockets to the address of a number, a socket for each worker. The system divides the clients among
-    /// them. Replaces port 0 by the one that the system has chosen.
+    /// Binds sockets to the address of a number, a socket for each worker. The system divides the
+    /// clients among them. Replaces port 0 by the one that the system has chosen.
     ///
     /// # Errors
     /// The address cannot be bound.

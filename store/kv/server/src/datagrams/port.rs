@@ -104,8 +104,8 @@ impl Port {
         self.held = Some(Held::default());
     }
 
-    /// Sends the replies to a datagram at the next [`Port::send`], or when the log releases them, as
-    /// datagrams of at most `longest` bytes.
+    /// Sends the replies to a datagram at the next [`Port::send`], or when the log releases them,
+    /// as datagrams of at most `longest` bytes.
     pub fn reply(
         &mut self,
         (target, longest): (SocketAddr, usize),

@@ -22,7 +22,7 @@ const PERIOD_MS: u64 = 3_600_000;
 #[derive(Debug)]
 pub struct Secret(Key);
 
-/// What a token stands for.
+/// A hello, for which a token stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Address of the client.

@@ -12,7 +12,7 @@ use crate::client::Client;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What an operation returns, and does to the map.
+/// The reply to an operation, after it has changed the map.
 fn expected(model: &mut Model, operation: &Operation<'_>) -> Answer {
     match operation.opcode {
         Opcode::Put => {

@@ -24,7 +24,7 @@ pub struct Peer {
     batch: u32,
 }
 
-/// What came back for a packet.
+/// Replies to a packet, or its error.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Replies to all operations, and the bytes of each datagram that they came in.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who is served, and as whom.
+//! Tokens, users, and the clients of a server.
 
 use freeport_kv_protocol::batch::{Hello, Operation, Status};
 use freeport_kv_server::Options;
