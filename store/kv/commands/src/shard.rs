@@ -11,6 +11,7 @@ use freeport_kv_keyspace::{Keyspace, Kind, Options};
 use freeport_kv_types::Limits;
 
 use crate::eviction::Evictor;
+use crate::readers::Readers;
 
 /// Options of a shard.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub struct Shard {
     waiting: HashMap<Place, VecDeque<Waiter>>,
     /// Keys that were changed and that clients wait for, each once.
     ready: Vec<Place>,
+    /// Clients that keep copies of keys.
+    pub(crate) readers: Readers,
     pub(crate) evictor: Evictor,
 }
 
@@ -79,6 +82,7 @@ impl Shard {
             watches: HashMap::new(),
             waiting: HashMap::new(),
             ready: vec![],
+            readers: Readers::default(),
             evictor: Evictor::default(),
         }
     }
@@ -251,6 +255,12 @@ impl Shard {
     /// Takes the keys that were changed and that clients wait for.
     pub fn take_ready(&mut self) -> Vec<(u16, Box<[u8]>)> {
         std::mem::take(&mut self.ready)
+    }
+
+    /// Somebody watches, waits for, or keeps a copy of some key.
+    #[inline]
+    pub(crate) fn is_followed(&self) -> bool {
+        self.watches.len() | self.waiting.len() | self.readers.len() != 0
     }
 
     /// A key has changed. Returns whether clients wait for it.

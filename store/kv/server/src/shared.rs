@@ -19,6 +19,7 @@ use crate::rates::Rates;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
 use crate::statistics::Statistics;
+use crate::tracking::Trackers;
 
 /// State of a server.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Shared {
     pub mailboxes: Arc<[Mailbox]>,
     /// Channels of publish and subscribe.
     pub channels: Channels,
+    /// Clients that want to know when their copies of values become invalid.
+    pub trackers: Trackers,
     /// Scripts and functions.
     pub library: Library,
     /// Time of the start.
@@ -102,6 +105,7 @@ impl Shared {
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
+            trackers: Trackers::new(mailboxes.len()),
             mailboxes: mailboxes.into(),
             channels: Channels::default(),
             library: Library::default(),

@@ -43,6 +43,9 @@ impl Worker {
         if let Some(deadline_ms) = blocked.block.deadline_ms {
             self.deadlines.remove(&(deadline_ms, client.id()));
         }
+        if client.is_caching_decided {
+            client.end_caching(b"");
+        }
     }
 
     /// Looks at the clients that wait for keys which have changed, in their order, until no key has
@@ -120,6 +123,7 @@ impl Worker {
             Ok(()) => _ = self.core.run_inner(client, &blocked.arguments, output),
             Err(error) => Writer::new(output, client.session.version).error(error.text()),
         }
+        self.send_notices(client.id());
         let is_over = self.core.effects.block.take().is_none();
         if !is_over {
             for key in blocked.keys() {

@@ -17,6 +17,7 @@ mod counting;
 mod delivering;
 mod handshakes;
 mod imaging;
+mod invalidating;
 mod lending;
 mod logging;
 mod measuring;
@@ -51,6 +52,7 @@ use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
 use imaging::Imaging;
+use invalidating::Notices;
 pub use lending::Forgotten;
 use lending::Lending;
 use measuring::Stopwatch;
@@ -102,6 +104,8 @@ pub struct Core {
     pub effects: Effects,
     /// Messages for clients of this worker.
     pub deliveries: Vec<Delivery>,
+    /// Invalidations that are not sent yet.
+    pub notices: Notices,
     /// Commands by name.
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
@@ -136,13 +140,14 @@ impl Worker {
     /// A worker with its shard, in its thread: Lua states do not leave it. Listeners are registered
     /// with its poll already, with the tokens of [`Worker::register`].
     pub fn new(
-        (number, shard): (usize, Box<Shard>),
+        (number, mut shard): (usize, Box<Shard>),
         shared: Arc<Shared>,
         poll: Poll,
         mail: Receiver<Message>,
         listeners: Vec<Listener>,
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
+        shard.count_readers(shared.trackers.counts_of(number));
         store.insert(number, shard);
         let items = memcached::items(&shared, &listeners);
         let network = Network {
@@ -161,6 +166,7 @@ impl Worker {
             store,
             effects: Effects { records: shared.persistence.is_some(), ..Effects::default() },
             deliveries: vec![],
+            notices: Notices::default(),
             table: shared.table.clone(),
             now_ms: shared.now_ms(),
             settings: Settings::new(0, &shared.configuration),
@@ -237,6 +243,7 @@ impl Worker {
                 }
             }
             self.keep_time();
+            self.end_notices();
             self.end_turn();
         }
         self.end_log();

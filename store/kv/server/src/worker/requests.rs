@@ -145,10 +145,14 @@ impl Worker {
     /// Executes a request, as its client and the server demand it.
     #[inline]
     fn request(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) -> Flow {
-        if self.needs_care(client) {
-            return self.execute_with_care(client, arguments, output);
+        let flow = match self.needs_care(client) {
+            true => self.execute_with_care(client, arguments, output),
+            false => self.execute(client, arguments, output),
+        };
+        if self.core.notices.has_unwritten() {
+            self.write_notices(client, output);
         }
-        self.execute(client, arguments, output)
+        flow
     }
 
     /// Executes a request, with what follows from it for other clients.
@@ -207,6 +211,7 @@ impl Worker {
             self.block(client, arguments, block);
         }
         if self.core.effects.has_ready_keys {
+            self.send_notices(client.id());
             self.serve_waiters();
         }
         self.return_shards();

@@ -21,7 +21,7 @@ impl Worker {
         let pause = self.core.pause.filter(|_| !self.paused.is_empty());
         let times = deadline_ms.into_iter().chain(pause.map(|pause| pause.end_ms));
         let until = |time_ms: u64| Duration::from_millis(time_ms.saturating_sub(now_ms));
-        if self.core.is_evicting {
+        if self.core.is_evicting || self.core.notices.is_trimming {
             return Duration::ZERO;
         }
         times.map(until).chain(self.image_time()).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)
@@ -70,6 +70,7 @@ impl Worker {
             core.publish_events();
         }
         if core.effects.has_ready_keys {
+            self.send_notices(0);
             self.serve_waiters();
         }
     }

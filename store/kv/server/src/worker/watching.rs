@@ -3,7 +3,8 @@
 //! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
-//! has no monitor and no pause, and the client has authenticated and wants its replies.
+//! has no monitor and no pause, and the client has authenticated, wants its replies, and has not
+//! decided whether its next command counts for client-side caching.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,6 +47,7 @@ impl Core {
             persistence.journal.set_policy(self.settings.policy);
         }
         self.has_new_limits = true;
+        self.effects.broadcast_prefixes = self.shared.trackers.prefixes();
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
         self.is_watchful =
@@ -61,6 +63,7 @@ impl Core {
             let limits = self.settings.limits(&shard.options().keyspace.limits);
             shard.set_limits(&limits);
             self.store.set_eviction(self.number, self.settings.eviction, self.now_ms);
+            self.limit_readers();
             self.has_new_limits = false;
         }
     }
@@ -157,6 +160,9 @@ impl Worker {
         {
             output.truncate(start);
         }
+        if client.is_caching_decided && flow == Flow::Continue {
+            client.end_caching(arguments[0]);
+        }
         flow
     }
 
@@ -169,13 +175,19 @@ impl Worker {
     /// A request of this client cannot be executed without further ado.
     #[inline]
     pub(super) fn needs_care(&self, client: &Client) -> bool {
-        self.core.is_watchful | client.is_checked | (client.replies != Replies::On)
+        self.core.is_watchful
+            | client.is_checked
+            | (client.replies != Replies::On)
+            | client.is_caching_decided
     }
 
     /// Requests of this client may be sent to other workers, each after a check of its rights.
     #[inline]
     pub(super) fn can_divide(&self, client: &Client) -> bool {
-        !self.core.is_watchful & client.is_authenticated & (client.replies == Replies::On)
+        !self.core.is_watchful
+            & client.is_authenticated
+            & (client.replies == Replies::On)
+            & !client.is_caching_decided
     }
 
     /// Returns false if the request has to wait.
