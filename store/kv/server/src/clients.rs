@@ -104,8 +104,6 @@ pub struct ClientRecord {
     pub queued: AtomicU32,
     /// The client that gets its messages on invalid copies and one more, or 0 if it tracks none.
     pub redirect: AtomicU64,
-    /// Number of watched keys.
-    pub watched: AtomicU32,
     /// Bytes that were received and not yet executed.
     pub input_bytes: AtomicU64,
     /// Bytes that were not yet sent.
@@ -225,7 +223,7 @@ impl ClientRecord {
         // Writing to a text does not fail.
         let _ = write!(
             line,
-            " db={} sub={} psub={} ssub={} multi={} watch={} qbuf={input} qbuf-free=0 argv-mem=0 \
+            " db={} sub={} psub={} ssub={} multi={} qbuf={input} qbuf-free=0 argv-mem=0 \
              multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={output} tot-mem={} events=r cmd={command} \
              user={} redir={} resp={} lib-name={} lib-ver={}",
             small(&self.database),
@@ -233,7 +231,6 @@ impl ClientRecord {
             small(patterns),
             small(sharded),
             i64::from(small(&self.queued)) - 1,
-            small(&self.watched),
             input + output,
             text(&names.user),
             large(&self.redirect) as i64 - 1,
@@ -273,7 +270,7 @@ mod tests {
         assert_eq!(
             record.line("client|list", 15_500),
             "id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6 fd=9 name=me age=5 idle=3 flags=N db=0 sub=0 \
-             psub=0 ssub=0 multi=-1 watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
+             psub=0 ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
              obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client|list user=default redir=-1 resp=2 \
              lib-name= lib-ver="
         );

@@ -163,6 +163,7 @@ impl Worker {
                     true => reply.null(),
                     false => reply.null_array(),
                 }
+                self.core.count_wait(&blocked.arguments);
                 self.stop_blocking(client);
                 self.again.push_back(id);
             }

@@ -44,7 +44,6 @@ pub(super) fn record(connection: &Connection) {
     record.queued.store(small(queued), Ordering::Relaxed);
     let redirect = tracking.map_or(0, |it| it.redirect + 1);
     record.redirect.store(redirect, Ordering::Relaxed);
-    record.watched.store(small(client.watch.keys.len()), Ordering::Relaxed);
     record.input_bytes.store(connection.input.len() as u64, Ordering::Relaxed);
     record.command.store(client.last_command, Ordering::Relaxed);
     let is_three = client.session.version == Version::Three;

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Error, Flags, Spec};
 use freeport_kv_protocol::resp::{RequestReader, Writer};
 
@@ -87,16 +88,29 @@ impl Core {
         }
     }
 
-    /// Shows a command to those that monitor.
+    /// Shows a command of a script to those that monitor.
+    #[cold]
+    pub fn show_of_script(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
+        let flags = spec.of(arguments).flags;
+        if !flags.has(Flags::ADMIN) && !flags.has(Flags::SKIP_MONITOR) {
+            self.show_from("lua", client.session.database, arguments);
+        }
+    }
+
+    /// Shows a command of a client to those that monitor.
     fn show(&self, client: &Client, arguments: &[&[u8]]) {
+        let origin = &client.record.origin;
+        let address = match origin.is_unix {
+            true => format!("unix:{}", origin.address.trim_end_matches(":0")),
+            false => origin.address.clone(),
+        };
+        self.show_from(&address, client.session.database, arguments);
+    }
+
+    fn show_from(&self, address: &str, database: u16, arguments: &[&[u8]]) {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.unwrap_or_default();
-        let address = match client.record.origin.is_unix {
-            true => format!("unix:{}", client.record.origin.address.trim_end_matches(":0")),
-            false => client.record.origin.address.clone(),
-        };
         let (seconds, microseconds) = (now.as_secs(), now.subsec_micros());
-        let database = client.session.database;
         let mut line = format!("+{seconds}.{microseconds:06} [{database} {address}]");
         for (at, argument) in arguments.iter().enumerate() {
             let shown: &[u8] = if is_secret(arguments, at) { b"(redacted)" } else { argument };
@@ -156,7 +170,7 @@ impl Worker {
         if flow == Flow::Suspend {
             client.replies = before;
         } else if (before == Replies::Skip || client.replies == Replies::Off)
-            && !self.is_told_of_channels(arguments)
+            && !self.is_sent_anyway(arguments)
         {
             output.truncate(start);
         }
@@ -166,10 +180,13 @@ impl Worker {
         flow
     }
 
-    /// A command's replies are messages about channels, which are sent also without replies.
-    fn is_told_of_channels(&self, arguments: &[&[u8]]) -> bool {
+    /// A command's replies are sent to a client without replies: they are messages about channels,
+    /// or it turns replies on.
+    fn is_sent_anyway(&self, arguments: &[&[u8]]) -> bool {
         let name = self.core.table.get(arguments[0]).map_or("", |command| command.spec.name);
+        let turns_on = |words: &[&[u8]]| matches!(words, [_, _, on] if is(on, "on"));
         name.ends_with("subscribe")
+            || name == "client" && is(arguments[1], "reply") && turns_on(arguments)
     }
 
     /// A request of this client cannot be executed without further ado.
@@ -233,9 +250,10 @@ impl Worker {
     fn show_command(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
         let flags = spec.of(arguments).flags;
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
-            for queued in &transaction.queued {
-                self.core.show(client, &slices(queued));
+            if !transaction.is_refused {
+                transaction.queued.iter().for_each(|it| self.core.show(client, &slices(it)));
             }
+            self.core.show(client, arguments);
         } else if !flags.has(Flags::ADMIN) && !flags.has(Flags::SKIP_MONITOR) {
             self.core.show(client, arguments);
         }
@@ -340,6 +358,7 @@ impl Worker {
                 (false, true) => reply.null(),
                 (false, false) => reply.null_array(),
             }
+            self.core.count_wait(&blocked.arguments);
             self.stop_blocking(client);
             self.again.push_back(id);
         }
