@@ -259,7 +259,7 @@ impl Shard {
 
     /// Somebody watches, waits for, or keeps a copy of some key.
     #[inline]
-    pub(crate) fn is_followed(&self) -> bool {
+    pub fn is_followed(&self) -> bool {
         self.watches.len() | self.waiting.len() | self.readers.len() != 0
     }
 

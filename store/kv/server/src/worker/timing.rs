@@ -71,7 +71,6 @@ impl Worker {
             core.publish_events();
         }
         if core.effects.has_ready_keys {
-            self.send_notices(0);
             self.serve_waiters();
         }
     }

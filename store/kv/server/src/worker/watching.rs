@@ -241,7 +241,11 @@ impl Worker {
             self.core.statistics.rejected(spec.number, error.text());
             return Err(error);
         }
-        if !self.core.monitors.is_empty() && !client.queues(&spec) {
+        // A request that waits for shards is executed later.
+        if !self.core.monitors.is_empty()
+            && !client.queues(&spec)
+            && self.has_shards(self.core.needed_shards(client, &spec, arguments))
+        {
             self.show_command(client, &spec, arguments);
         }
         Ok(true)
