@@ -372,8 +372,8 @@ impl<'a> Database<'a> {
     }
 
     /// A key was changed: transactions that watch it fail, clients that wait for it are looked at,
-    /// and those that listen or keep a copy are told. Every command that changed something calls it, after
-    /// the change, and once for each event.
+    /// and those that listen or keep a copy are told. Every command that changed something calls
+    /// it, after the change, and once for each event.
     #[inline]
     pub fn changed(&mut self, key: &[u8], class: Class, event: &'static str) {
         self.touch_watchers(key);

@@ -37,7 +37,7 @@ pub struct Invalidation {
     pub is_by_command: bool,
 }
 
-/// Sizes of a table, which anyone may read at any time. Whoever holds the shard writes them.
+/// Sizes of a table, which anyone may read at any time. The worker that has the shard writes them.
 #[derive(Debug, Default)]
 pub struct ReaderCounts {
     keys: AtomicU64,

@@ -176,6 +176,24 @@ fn a_full_table_forgets_keys_and_tells_their_readers() {
 }
 
 #[test]
+fn a_client_that_does_not_read_is_disconnected() {
+    for workers in [1, 2] {
+        let server = server(workers);
+        let [mut slow, mut other] = [Client::new(&server), Client::new(&server)];
+        slow.ask("HELLO 3");
+        slow.check("CLIENT TRACKING ON BCAST", "+OK\r\n");
+        let long = "k".repeat(1 << 20);
+        let mut number = 0;
+        wait_until("the client is gone", || {
+            number += 1;
+            // The message has the key.
+            other.check(&format!("SET {long}{} x", number % 8), "+OK\r\n");
+            other.ask("INFO clients").contains("tracking_clients:0\r\n")
+        });
+    }
+}
+
+#[test]
 fn lists_of_clients_show_who_tracks() {
     let server = server(2);
     let [mut client, mut other] = [Client::new(&server), Client::new(&server)];
@@ -201,7 +219,7 @@ struct Cache {
     copies: BTreeMap<String, Value>,
     /// Requests without a reply so far.
     asked: VecDeque<Asked>,
-    /// It is not told of its own changes.
+    /// It gets no message about its own changes.
     is_no_loop: bool,
 }
 

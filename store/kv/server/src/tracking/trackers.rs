@@ -113,12 +113,9 @@ impl Trackers {
         by_worker(clients.iter().map(|(&client, &worker)| Reader { client, worker }))
     }
 
-    /// Calls `send` with the changed keys of each prefix, and with its clients of each worker.
-    pub fn broadcast(
-        &self,
-        changes: &Changes,
-        mut send: impl FnMut(usize, &Arc<Invalidated>, Vec<u64>),
-    ) {
+    /// The changed keys of each prefix, with its clients of each worker.
+    pub fn broadcast(&self, changes: &Changes) -> Vec<(u16, Arc<Invalidated>, Vec<u64>)> {
+        let mut messages = vec![];
         for (prefix, readers) in &self.read().prefixes {
             let from = changes.range::<[u8], _>((Bound::Included(&prefix[..]), Bound::Unbounded));
             let keys: Vec<(Arc<[u8]>, u64)> = from
@@ -130,9 +127,10 @@ impl Trackers {
             }
             let invalidated = Arc::new(Invalidated::Keys(keys));
             for (worker, clients) in by_worker(readers.iter().copied()) {
-                send(usize::from(worker), &invalidated, clients);
+                messages.push((worker, invalidated.clone(), clients));
             }
         }
+        messages
     }
 }
 
@@ -161,12 +159,13 @@ mod tests {
         assert!(add(&trackers, 3, &[b"a:", b""]) && !add(&trackers, 4, &[b"a:"]));
         let changes: Changes =
             [(b"a:1", 7), (b"a:2", 0), (b"c:1", 7)].map(|(key, by)| (key[..].into(), by)).into();
-        let mut sent = vec![];
-        trackers.broadcast(&changes, |worker, invalidated, clients| {
-            let Invalidated::Keys(keys) = &**invalidated else { return };
-            sent.push((worker, keys.len(), clients));
-        });
-        assert_eq!(sent, [(1, 3, vec![3]), (0, 2, vec![2, 4]), (1, 2, vec![3])]);
+        let count = |invalidated: &Invalidated| match invalidated {
+            Invalidated::Keys(keys) => keys.len(),
+            Invalidated::All => 0,
+        };
+        let messages = trackers.broadcast(&changes).into_iter();
+        let messages: Vec<_> = messages.map(|(worker, it, to)| (worker, count(&it), to)).collect();
+        assert_eq!(messages, [(1, 3, vec![3]), (0, 2, vec![2, 4]), (1, 2, vec![3])]);
         assert_eq!(trackers.everyone(), [(0, vec![2, 4]), (1, vec![1, 3])].into());
         assert!(!trackers.remove(3, &[b"a:".to_vec()].into()));
         assert!(trackers.remove(3, &[b"".to_vec()].into()));

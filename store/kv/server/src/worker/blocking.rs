@@ -48,8 +48,8 @@ impl Worker {
         }
     }
 
-    /// Sends the notices of invalid copies that are left, and looks at the clients that wait for keys
-    /// which have changed, in their order, until no key has changed any more.
+    /// Sends the notices of invalid copies that are left. Then it looks at the clients that wait
+    /// for keys which have changed, in their order, until no key has changed any more.
     pub(super) fn serve_waiters(&mut self) {
         self.send_notices(0);
         // The command that made the keys ready may have taken longer than they last.

@@ -134,11 +134,12 @@ impl Worker {
 
     fn broadcast(&mut self) {
         let changes = std::mem::take(&mut self.core.notices.changes);
-        let shared = self.core.shared.clone();
-        shared.trackers.broadcast(&changes, |worker, invalidated, clients| {
-            let notice = Notice { invalidated: invalidated.clone(), reason: Reason::Prefix };
-            self.send_notice(worker, &notice, clients);
-        });
+        // Not while its lock is held: a client that is too slow ends, and stops tracking.
+        let messages = self.core.shared.trackers.broadcast(&changes);
+        for (worker, invalidated, clients) in messages {
+            let notice = Notice { invalidated, reason: Reason::Prefix };
+            self.send_notice(usize::from(worker), &notice, clients);
+        }
     }
 }
 

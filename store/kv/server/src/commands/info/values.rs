@@ -18,7 +18,6 @@ pub(super) fn memory(core: &Core, lines: &mut Lines) {
     lines.add("number_of_cached_scripts", core.shared.library.cached_scripts());
     lines.add("number_of_functions", functions);
     lines.add("number_of_libraries", libraries);
-    lines.add("mem_not_counted_for_evict", 0);
     let ratio = resident as f64 / used.max(1) as f64;
     lines.add("mem_fragmentation_ratio", format!("{ratio:.2}"));
     lines.add("mem_allocator", "freeport");
