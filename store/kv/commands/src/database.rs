@@ -7,6 +7,7 @@ use freeport_kv_types::Limits;
 
 use crate::effects::{Class, Effects};
 use crate::error::Error;
+use crate::invalidation::Cause;
 use crate::lookups::Lookups;
 use crate::store::Store;
 
@@ -371,8 +372,8 @@ impl<'a> Database<'a> {
     }
 
     /// A key was changed: transactions that watch it fail, clients that wait for it are looked at,
-    /// and those that listen are told. Every command that changed something calls it, after
-    /// the change, and once for each event.
+    /// and those that listen or keep a copy are told. Every command that changed something calls
+    /// it, after the change, and once for each event.
     #[inline]
     pub fn changed(&mut self, key: &[u8], class: Class, event: &'static str) {
         self.touch_watchers(key);
@@ -385,9 +386,8 @@ impl<'a> Database<'a> {
         self.effects.changes += 1;
         self.effects.tell_made(self.number, key);
         let shard = self.store.shard_of(key);
-        if self.store.shard_mut(shard).changed(self.number, key) {
-            self.effects.has_ready_keys = true;
-        }
+        let place = (self.number, key);
+        self.store.shard_mut(shard).follow_change(place, Cause::Command, self.effects);
     }
 
     /// A key was made anew by a value that belonged to another key, or to none. Other writes that

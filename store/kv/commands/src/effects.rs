@@ -3,6 +3,8 @@
 
 use freeport_kv_keyspace::Kind;
 
+use crate::readers::Invalidation;
+
 /// Classes of keyspace events, as `notify-keyspace-events` names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -96,8 +98,15 @@ pub struct Effects {
     pub logged: Option<Vec<Vec<u8>>>,
     /// The command waits.
     pub block: Option<Block>,
-    /// Some key that clients wait for was changed: the shards know which.
+    /// Some key that clients wait for was changed: the shards know which. Or copies of clients have
+    /// become invalid.
     pub has_ready_keys: bool,
+    /// Clients want to know of changes of keys with one of these prefixes.
+    pub broadcast_prefixes: Vec<Vec<u8>>,
+    /// Keys that have changed and of which clients may keep copies.
+    pub invalidations: Vec<Invalidation>,
+    /// All copies of clients are invalid.
+    pub are_all_invalid: bool,
 }
 
 impl Effects {

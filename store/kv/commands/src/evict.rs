@@ -5,6 +5,7 @@ use freeport_kv_keyspace::{Order, Sampling, Tracking};
 
 use crate::effects::{Class, Effects};
 use crate::eviction::{Candidate, Evicted, EvictionOptions, Ranking};
+use crate::invalidation::Cause;
 use crate::shard::Shard;
 
 impl Shard {
@@ -131,9 +132,7 @@ impl Shard {
         }
         effects.evicted += 1;
         effects.note_removed(number, key);
-        if self.changed(number, key) {
-            effects.has_ready_keys = true;
-        }
+        self.follow_change((number, key), Cause::Removal, effects);
         effects.note(Class::Evicted, "evicted", number, key);
     }
 }

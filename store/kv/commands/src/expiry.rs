@@ -6,6 +6,7 @@
 //! to time; a write to its key removes it at once. Reads only see that there is no such key.
 
 use crate::effects::{Class, Effects};
+use crate::invalidation::Cause;
 use crate::shard::Shard;
 use crate::store::Store;
 
@@ -14,9 +15,7 @@ impl Shard {
     pub(crate) fn note_expired(&mut self, database: u16, key: &[u8], effects: &mut Effects) {
         effects.expired += 1;
         effects.note_removed(database, key);
-        if self.changed(database, key) {
-            effects.has_ready_keys = true;
-        }
+        self.follow_change((database, key), Cause::Removal, effects);
         effects.note(Class::Expired, "expired", database, key);
     }
 

@@ -18,6 +18,7 @@ impl Database<'_> {
                 }
             }
         }
+        self.store.invalidate_all(self.effects);
         self.effects.changes += removed as u64;
         removed
     }
@@ -33,6 +34,7 @@ impl Database<'_> {
             self.effects.has_ready_keys |= shard.change_all(other, Some(one), now_ms);
             shard.swap_databases(one, other);
         }
+        self.store.invalidate_all(self.effects);
         self.effects.changes += 1;
     }
 }

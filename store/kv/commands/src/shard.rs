@@ -11,6 +11,7 @@ use freeport_kv_keyspace::{Keyspace, Kind, Options};
 use freeport_kv_types::Limits;
 
 use crate::eviction::Evictor;
+use crate::readers::Readers;
 
 /// Options of a shard.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub struct Shard {
     waiting: HashMap<Place, VecDeque<Waiter>>,
     /// Keys that were changed and that clients wait for, each once.
     ready: Vec<Place>,
+    /// Clients that keep copies of keys.
+    pub(crate) readers: Readers,
     pub(crate) evictor: Evictor,
 }
 
@@ -79,6 +82,7 @@ impl Shard {
             watches: HashMap::new(),
             waiting: HashMap::new(),
             ready: vec![],
+            readers: Readers::default(),
             evictor: Evictor::default(),
         }
     }
@@ -242,12 +246,6 @@ impl Shard {
         self.watches.len()
     }
 
-    /// Clients watch keys or wait for them.
-    #[inline]
-    pub fn is_followed(&self) -> bool {
-        !self.watches.is_empty() || !self.waiting.is_empty()
-    }
-
     /// Number of keys whose removal clients wait for as well.
     pub fn awaited_removals(&self) -> usize {
         let is_awaited = |waiters: &&VecDeque<Waiter>| waiters.iter().any(|it| it.wakes_on_removal);
@@ -257,6 +255,12 @@ impl Shard {
     /// Takes the keys that were changed and that clients wait for.
     pub fn take_ready(&mut self) -> Vec<(u16, Box<[u8]>)> {
         std::mem::take(&mut self.ready)
+    }
+
+    /// Somebody watches, waits for, or keeps a copy of some key.
+    #[inline]
+    pub fn is_followed(&self) -> bool {
+        self.watches.len() | self.waiting.len() | self.readers.len() != 0
     }
 
     /// A key has changed. Returns whether clients wait for it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The consequences of lookups, once a command is executed: values whose time has passed are
-//! removed, uses are noted, and misses are events.
+//! removed, uses are noted, misses are events, and clients that keep copies are remembered.
 
 use crate::call::Call;
 use crate::command::{Flags, Group, Spec};
@@ -20,6 +20,7 @@ impl Call<'_> {
             effects.hits += u64::from(hits);
             effects.misses += u64::from(misses);
             has_more |= misses > 0 && effects.listens_to(Class::Miss);
+            has_more |= self.session.copies_for != 0;
         }
         if has_more || self.database.store.tracks_uses() {
             self.follow_lookups(spec, misses > 0);
@@ -31,6 +32,7 @@ impl Call<'_> {
         let has_hidden = self.database.lookups.has_hidden.get();
         let counts = spec.flags.has(Flags::READ) || spec.flags.has(Flags::COUNTED);
         let tells_misses = has_misses && counts && tells_misses(spec);
+        let reader = self.session.reader().filter(|_| spec.flags.has(Flags::READ));
         let touches = (self.session.touches && is_use(spec)) || spec.name == "touch";
         let (number, now_ms, arguments) = (self.database.number(), self.now_ms(), self.arguments);
         let (store, effects) = (&mut *self.database.store, &mut *self.database.effects);
@@ -45,6 +47,9 @@ impl Call<'_> {
                 if keyspace.is_none_or(|keyspace| keyspace.kind(key, now_ms).is_none()) {
                     effects.note(Class::Miss, "keymiss", number, key);
                 }
+            }
+            if let Some(reader) = reader {
+                store.remember(key, reader, effects);
             }
             if touches {
                 store.touch((number, key), now_ms);

@@ -10,6 +10,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use freeport_kv_protocol::resp::Writer;
 use freeport_kv_types::pattern::matches;
 
+use crate::tracking::Notice;
+
 /// Kinds of names that a client listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -54,17 +56,28 @@ pub struct Published {
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// The message.
-    pub published: Arc<Published>,
+    pub content: Content,
     /// Its receivers.
     pub clients: Vec<u64>,
+}
+
+/// Messages that clients get without a request.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// One of a channel.
+    Published(Arc<Published>),
+    /// Copies of theirs are invalid.
+    Invalidated(Notice),
 }
 
 impl Delivery {
     /// Bytes that it takes while it is on its way.
     pub fn bytes(&self) -> usize {
-        let Published { pattern, channel, payload, .. } = &*self.published;
-        let names = pattern.len() + channel.len() + payload.len();
-        size_of::<Self>() + size_of::<Published>() + names + size_of_val(&self.clients[..])
+        let content = match &self.content {
+            Content::Published(published) => published.bytes(),
+            Content::Invalidated(notice) => notice.invalidated.bytes(),
+        };
+        size_of::<Self>() + content + size_of_val(&self.clients[..])
     }
 }
 
@@ -128,8 +141,8 @@ impl Channels {
                 by_worker.entry(listener.worker).or_default().push(listener.client);
             }
             for (worker, clients) in by_worker {
-                let published = published.clone();
-                deliver(usize::from(worker), Delivery { published, clients });
+                let content = Content::Published(published.clone());
+                deliver(usize::from(worker), Delivery { content, clients });
             }
         };
         if let Some(listeners) = tables[kind as usize].get(channel) {
@@ -166,6 +179,11 @@ impl Channels {
 }
 
 impl Published {
+    /// Bytes that it takes.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.pattern.len() + self.channel.len() + self.payload.len()
+    }
+
     /// Writes the message as a client receives it.
     pub fn write(&self, reply: &mut Writer<'_>) {
         let is_pattern = self.kind == Kind::Pattern;
@@ -196,7 +214,8 @@ mod tests {
         channels.subscribe(Kind::Sharded, b"news", 1, 9);
         let mut seen = vec![];
         let receivers = channels.publish(Kind::Channel, b"news", b"text", |worker, delivery| {
-            seen.push((worker, delivery.published.kind, delivery.clients));
+            let Content::Published(published) = delivery.content else { return };
+            seen.push((worker, published.kind, delivery.clients));
         });
         seen.sort_by_key(|(worker, kind, _)| (*kind, *worker));
         let (channel, pattern) = (Kind::Channel, Kind::Pattern);

@@ -11,6 +11,7 @@ use freeport_kv_protocol::resp::{Version, Writer};
 use crate::access::Login;
 use crate::channels::Kind;
 use crate::clients::ClientRecord;
+use crate::tracking::Tracking;
 use crate::worker::Gathering;
 
 /// Arguments that outlive the bytes that they were received in.
@@ -53,6 +54,10 @@ pub struct Client {
     pub is_monitor: bool,
     /// It asked not to be disconnected when memory is short.
     pub is_no_evict: bool,
+    /// How it tracks the keys of which it keeps copies, if it does.
+    pub tracking: Option<Box<Tracking>>,
+    /// `CLIENT CACHING` has decided whether its next command counts for that.
+    pub is_caching_decided: bool,
     /// Number of the last command and one more, or 0 before the first.
     pub last_command: u32,
     /// Version of the parameters that limit its requests, and whether it had authenticated.
@@ -119,6 +124,8 @@ impl Client {
             replies: Replies::On,
             is_monitor: false,
             is_no_evict: false,
+            tracking: None,
+            is_caching_decided: false,
             last_command: 0,
             limited: (0, true),
         }

@@ -31,13 +31,22 @@ pub mod flag {
     pub const NO_EVICT: u32 = 1 << 7;
     /// Its commands do not count as uses of keys.
     pub const NO_TOUCH: u32 = 1 << 8;
+    /// It wants to know when copies that it keeps become invalid.
+    pub const TRACKS: u32 = 1 << 9;
+    /// The client that should have got such a message for it was gone.
+    pub const BROKEN: u32 = 1 << 10;
+    /// It keeps copies of all keys with certain prefixes.
+    pub const BROADCAST: u32 = 1 << 11;
 
     /// Letters of `CLIENT LIST`.
-    pub const LETTERS: [(u32, char); 9] = [
+    pub const LETTERS: [(u32, char); 12] = [
         (MONITOR, 'O'),
         (LISTENS, 'P'),
         (MULTI, 'x'),
         (BLOCKED, 'b'),
+        (TRACKS, 't'),
+        (BROKEN, 'R'),
+        (BROADCAST, 'B'),
         (DIRTY, 'd'),
         (CLOSING, 'c'),
         (UNIX, 'U'),
@@ -95,8 +104,8 @@ pub struct ClientRecord {
     pub subscriptions: [AtomicU32; 3],
     /// Number of queued commands and one more, or 0 outside a transaction.
     pub queued: AtomicU32,
-    /// Number of watched keys.
-    pub watched: AtomicU32,
+    /// The client that gets its messages on invalid copies and one more, or 0 if it tracks none.
+    pub redirect: AtomicU64,
     /// Bytes that were received and not yet executed.
     pub input_bytes: AtomicU64,
     /// Bytes that were not yet sent.
@@ -221,17 +230,17 @@ impl ClientRecord {
         // Writing to a text does not fail.
         let _ = write!(
             line,
-            " db={} sub={} psub={} ssub={} multi={} watch={} qbuf={input} qbuf-free=0 argv-mem=0 \
+            " db={} sub={} psub={} ssub={} multi={} qbuf={input} qbuf-free=0 argv-mem=0 \
              multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem={output} tot-mem={} events=r cmd={command} \
-             user={} redir=-1 resp={} lib-name={} lib-ver={}",
+             user={} redir={} resp={} lib-name={} lib-ver={}",
             small(&self.database),
             small(channels),
             small(patterns),
             small(sharded),
             i64::from(small(&self.queued)) - 1,
-            small(&self.watched),
             input + output,
             text(&names.user),
+            large(&self.redirect) as i64 - 1,
             if self.origin.is_batched { 0 } else { small(&self.version) },
             text(&names.library),
             text(&names.library_version),
@@ -268,7 +277,7 @@ mod tests {
         assert_eq!(
             record.line("client|list", 15_500),
             "id=7 addr=127.0.0.1:5 laddr=127.0.0.1:6 fd=9 name=me age=5 idle=3 flags=N db=0 sub=0 \
-             psub=0 ssub=0 multi=-1 watch=0 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
+             psub=0 ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
              obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client|list user=default redir=-1 resp=2 \
              lib-name= lib-ver="
         );

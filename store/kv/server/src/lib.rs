@@ -40,6 +40,7 @@ mod shared;
 mod slow_log;
 mod statistics;
 mod tls;
+mod tracking;
 mod worker;
 
 pub use census::Census;

@@ -20,8 +20,8 @@
 //! | `Stop` | one |
 //!
 //! A client that was forgotten can watch or wait again only by a loan of the shard, which is behind
-//! the message. Published messages beyond the limit are lost and counted, and their receivers are
-//! disconnected, as those are that read too slowly.
+//! the message. Published messages and invalidations beyond the limit are lost and counted, and
+//! their receivers are disconnected, as those are that read too slowly.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -275,7 +275,7 @@ mod tests {
     use mio::{Poll, Token};
 
     use super::*;
-    use crate::channels::{Kind, Published};
+    use crate::channels::{Content, Kind, Published};
 
     fn delivery(bytes: usize, clients: Vec<u64>) -> Delivery {
         let published = Published {
@@ -284,7 +284,7 @@ mod tests {
             channel: b"news".to_vec(),
             payload: vec![0; bytes],
         };
-        Delivery { published: Arc::new(published), clients }
+        Delivery { content: Content::Published(Arc::new(published)), clients }
     }
 
     #[test]

@@ -238,12 +238,7 @@ impl Text {
     }
 
     fn add_commands(&mut self, shared: &Shared) {
-        let mut commands: Vec<(&str, Calls)> = shared
-            .table
-            .iter()
-            .map(|command| (command.spec.name, Calls::of(shared.workers(), command.spec.number)))
-            .filter(|(_, calls)| calls.count() > 0 || calls.rejected > 0)
-            .collect();
+        let mut commands: Vec<(&str, Calls)> = shared.calls().collect();
         commands.sort_by_key(|(name, _)| *name);
         let of_each = |value: fn(&Calls) -> f64| -> Vec<Labelled> {
             let label = |name: &str| format!("{{command=\"{name}\"}}");

@@ -18,7 +18,8 @@ use crate::persistence::Persistence;
 use crate::rates::Rates;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
-use crate::statistics::Statistics;
+use crate::statistics::{Calls, Statistics};
+use crate::tracking::Trackers;
 
 /// State of a server.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub struct Shared {
     pub mailboxes: Arc<[Mailbox]>,
     /// Channels of publish and subscribe.
     pub channels: Channels,
+    /// Clients that want to know when their copies of values become invalid.
+    pub trackers: Trackers,
     /// Scripts and functions.
     pub library: Library,
     /// Time of the start.
@@ -85,10 +88,12 @@ impl Shared {
         persistence: Option<Persistence>,
     ) -> Self {
         let table = Arc::new(table());
-        let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(table.len()))).collect();
+        let catalog = Catalog::new(&table);
+        let numbers = catalog.len();
+        let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(numbers))).collect();
         Self {
             refused_clients: AtomicU64::new(0),
-            users: Users::new(Catalog::new(&table)),
+            users: Users::new(catalog),
             registry: Clients::default(),
             table,
             configuration: Configuration::new(&options),
@@ -102,6 +107,7 @@ impl Shared {
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
+            trackers: Trackers::new(mailboxes.len()),
             mailboxes: mailboxes.into(),
             channels: Channels::default(),
             library: Library::default(),
@@ -166,6 +172,13 @@ impl Shared {
     /// The counts of all workers.
     pub fn workers(&self) -> impl Iterator<Item = &Statistics> + Clone {
         self.statistics.iter().map(|worker| &**worker)
+    }
+
+    /// Calls of all workers of commands and subcommands that were called or refused, in no order.
+    pub fn calls(&self) -> impl Iterator<Item = (&str, Calls)> {
+        let entries = self.users.catalog.iter();
+        let all = entries.map(|entry| (&entry.name[..], Calls::of(self.workers(), entry.number)));
+        all.filter(|(_, calls)| calls.count() > 0 || calls.rejected > 0)
     }
 
     /// The time in milliseconds since 1970. It does not go back behind changes that were recovered.

@@ -103,7 +103,7 @@ impl Counter {
 }
 
 impl Statistics {
-    /// Counts for a table with a number of commands.
+    /// Counts for a number of commands and subcommands, by their numbers in the catalog.
     pub fn new(commands: usize) -> Self {
         Self { commands: (0..commands).map(|_| Default::default()).collect(), ..Self::default() }
     }
@@ -193,10 +193,10 @@ pub fn errors<'a>(workers: impl IntoIterator<Item = &'a Statistics>) -> BTreeMap
 
 impl Calls {
     /// Calls of a command, of all workers.
-    pub fn of<'a>(workers: impl IntoIterator<Item = &'a Statistics>, command: u16) -> Self {
+    pub fn of<'a>(workers: impl IntoIterator<Item = &'a Statistics>, command: usize) -> Self {
         let mut all = Self { nanoseconds: 0, failed: 0, rejected: 0, durations: [0; CLASSES] };
         for worker in workers {
-            let Some(counters) = worker.commands.get(usize::from(command)) else { continue };
+            let Some(counters) = worker.commands.get(command) else { continue };
             all.nanoseconds += counters.nanoseconds.get();
             all.failed += counters.failed.get();
             all.rejected += counters.rejected.get();

@@ -42,12 +42,8 @@ fn a_driver_introduces_itself() {
         assert!(info.contains(&part), "{info} has no {part}");
     }
     let line = other.ask(&format!("CLIENT LIST ID {id} 999"));
-    assert!(line.contains(" name=me ") && line.contains(" cmd=client "), "{line}");
+    assert!(line.contains(" name=me ") && line.contains(" cmd=client|info "), "{line}");
     assert_eq!(line.matches(" addr=").count(), 1, "{line}");
-    other.check(
-        "CLIENT TRACKING ON",
-        "-ERR client side caching is not supported by this server\r\n",
-    );
 }
 
 #[test]
@@ -120,6 +116,9 @@ fn replies_are_left_out_on_demand() {
     assert_eq!(client.raw(), "$1\r\n1\r\n");
     client.check("CLIENT REPLY ON", "+OK\r\n");
     client.check("PING", "+PONG\r\n");
+    client.send("CLIENT REPLY SKIP");
+    client.check("CLIENT REPLY ON", "+OK\r\n");
+    client.check("PING", "+PONG\r\n");
 }
 
 #[test]
@@ -141,6 +140,10 @@ fn a_monitor_sees_the_commands_of_all_workers() {
     }
     assert!(monitor.raw().ends_with("\"MULTI\"\r\n"));
     assert!(monitor.raw().ends_with("\"SET\" \"b\" \"1\"\r\n"));
+    assert!(monitor.raw().ends_with("\"EXEC\"\r\n"));
+    one.check("EVAL redis.call('incr',KEYS[1]) 1 b", "$-1\r\n");
+    assert!(monitor.raw().contains("] \"EVAL\" "));
+    assert!(monitor.raw().ends_with(" [3 lua] \"incr\" \"b\"\r\n"));
     monitor.check("RESET", "+RESET\r\n");
 }
 

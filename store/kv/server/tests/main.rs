@@ -23,6 +23,7 @@ mod reports;
 mod scripts;
 mod slow;
 mod tls;
+mod tracking;
 mod users;
 mod users_beside_redis;
 mod vanishing;

@@ -51,6 +51,32 @@ fn sections_are_shown_as_asked_for() {
 }
 
 #[test]
+fn subcommands_are_counted_and_waits_once() {
+    let server = server(1);
+    let [mut client, mut other] = [0, 1].map(|_| Client::connect(server.addresses()[0]));
+    for line in ["CONFIG GET hz", "CONFIG GET port", "CLIENT ID", "BLPOP none 0.001"] {
+        client.ask(line);
+    }
+    other.send("BLPOP list 0");
+    freeport_testbed::wait::wait_until("a client is blocked", || {
+        client.ask("INFO clients").contains("blocked_clients:1")
+    });
+    client.check("RPUSH list x", ":1\r\n");
+    other.reply();
+    let calls = client.ask("INFO commandstats");
+    for (name, count) in [("config|get", 2), ("client|id", 1), ("blpop", 2)] {
+        let value = field(&calls, &format!("cmdstat_{name}")).unwrap_or_default();
+        assert!(value.starts_with(&format!("calls={count},")), "{name}: {value}");
+    }
+    assert_eq!(field(&calls, "cmdstat_config"), None);
+    let latencies = client.ask("INFO latencystats");
+    assert!(field(&latencies, "latency_percentiles_usec_config|get").is_some(), "{latencies}");
+    let histogram = client.ask("LATENCY HISTOGRAM config nosuch");
+    assert!(histogram.starts_with("*2\r\n$10\r\nconfig|get\r\n"), "{histogram}");
+    assert!(other.ask("CLIENT LIST").contains(" cmd=latency|histogram "));
+}
+
+#[test]
 fn slow_commands_are_noted() {
     let server = server(2);
     let mut client = Client::connect(server.addresses()[0]);

@@ -57,5 +57,5 @@ fn has_key(opcode: Opcode) -> bool {
 
 /// Somebody has to be notified of every change, so batches are executed one operation at a time.
 fn is_observed(shard: &Shard, effects: &Effects) -> bool {
-    effects.records || effects.listened != 0 || shard.is_followed()
+    effects.records || effects.listened != 0 || shard.is_followed() || effects.broadcasts()
 }

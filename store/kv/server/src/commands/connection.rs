@@ -148,6 +148,7 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, Error> {
     context.client.replies = Replies::On;
     context.client.is_no_evict = false;
     context.client.session.touches = true;
+    context.client.stop_tracking(&context.core.shared);
     context.client.log_out(&context.core.shared.users);
     context.client.record.names().name.clear();
     if std::mem::take(&mut context.client.is_monitor) {

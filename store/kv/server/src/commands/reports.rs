@@ -2,7 +2,7 @@
 //! `SLOWLOG` and `LATENCY`: commands that took long, and how long commands take.
 
 use freeport_kv_commands::arguments::{integer, is};
-use freeport_kv_commands::{Command, Error, Flags, Group, Keys, Spec};
+use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
 use freeport_kv_protocol::resp::reply::shared;
 
 use super::{Container, Context, Flow, ServerRun, Subcommand};
@@ -184,17 +184,14 @@ fn doctor(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 fn histogram(context: &mut Context<'_>) -> Result<Flow, Error> {
     let names = &context.arguments[2..];
-    let table = context.core.table.clone();
-    let wanted = |spec: &Spec| names.is_empty() || names.iter().any(|name| is(name, spec.name));
-    let found: Vec<(&str, Calls)> = table
-        .iter()
-        .filter(|command| wanted(&command.spec))
-        .map(|command| {
-            let calls = Calls::of(context.core.shared.workers(), command.spec.number);
-            (command.spec.name, calls)
-        })
-        .filter(|(_, calls)| calls.count() > 0)
-        .collect();
+    // The name of a command is also that of its subcommands.
+    let is_named = |name: &&[u8], known: &str| {
+        is(name, known) || known.split_once('|').is_some_and(|(command, _)| is(name, command))
+    };
+    let wanted = |known: &str| names.is_empty() || names.iter().any(|name| is_named(name, known));
+    let shared = context.core.shared.clone();
+    let found: Vec<(&str, Calls)> =
+        shared.calls().filter(|(name, calls)| calls.count() > 0 && wanted(name)).collect();
     let mut reply = context.reply();
     reply.map(found.len());
     for (name, calls) in found {

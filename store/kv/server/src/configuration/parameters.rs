@@ -134,7 +134,7 @@ pub const PARAMETERS: &[Parameter] = &[
     new("latency-monitor-threshold", Kind::COUNT, "0", Used),
     new("latency-tracking", Kind::Switch, "yes", Fixed("durations are always counted")),
     new("latency-tracking-info-percentiles", Kind::Text, "50 99 99.9", Fixed("they are fixed")),
-    new("tracking-table-max-keys", Kind::COUNT, "1000000", Ignored("no keys are tracked")),
+    new("tracking-table-max-keys", Kind::COUNT, "1000000", Used),
     new("acllog-max-len", Kind::COUNT, "128", Used),
     new("acl-pubsub-default", Kind::Word(&["allchannels", "resetchannels"]), "resetchannels", Used),
     new("aclfile", Kind::Text, "", AtStart),

@@ -35,6 +35,8 @@ pub struct Settings {
     pub eviction: EvictionOptions,
     /// How long a command evicts keys; none: until there is enough memory.
     pub eviction_time: Option<Duration>,
+    /// Keys of which clients may keep copies, at most; 0: any number.
+    pub read_keys_max: usize,
     /// Seconds after which a client without requests is disconnected; 0: never.
     pub idle_s: u64,
     /// Seconds after which the system asks an idle client of TCP whether it is there; 0: never.
@@ -90,6 +92,7 @@ impl Settings {
                 decay_minutes: u32::try_from(number("lfu-decay-time")).unwrap_or(u32::MAX),
             },
             eviction_time: eviction_time(count("maxmemory-eviction-tenacity")),
+            read_keys_max: count("tracking-table-max-keys"),
             idle_s: number("timeout").unsigned_abs(),
             keepalive_s: u32::try_from(number("tcp-keepalive")).unwrap_or_default(),
             slow_log_ns,

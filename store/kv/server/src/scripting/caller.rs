@@ -115,6 +115,9 @@ impl Caller for ScriptCaller<'_> {
             self.has_written = true;
             self.core.shared.library.writes();
         }
+        if !self.core.monitors.is_empty() {
+            self.core.show_of_script(self.client, &command.spec, arguments);
+        }
         let own_version = std::mem::replace(&mut self.client.session.version, version);
         self.core.run(command, self.client, arguments, reply);
         self.client.session.version = own_version;

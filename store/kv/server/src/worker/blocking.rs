@@ -43,11 +43,15 @@ impl Worker {
         if let Some(deadline_ms) = blocked.block.deadline_ms {
             self.deadlines.remove(&(deadline_ms, client.id()));
         }
+        if client.is_caching_decided {
+            client.end_caching(b"");
+        }
     }
 
-    /// Looks at the clients that wait for keys which have changed, in their order, until no key has
-    /// changed any more.
+    /// Sends the notices of invalid copies that are left. Then it looks at the clients that wait
+    /// for keys which have changed, in their order, until no key has changed any more.
     pub(super) fn serve_waiters(&mut self) {
+        self.send_notices(0);
         // The command that made the keys ready may have taken longer than they last.
         if self.core.effects.has_ready_keys {
             self.core.now_ms = self.core.shared.now_ms();
@@ -120,6 +124,7 @@ impl Worker {
             Ok(()) => _ = self.core.run_inner(client, &blocked.arguments, output),
             Err(error) => Writer::new(output, client.session.version).error(error.text()),
         }
+        self.send_notices(client.id());
         let is_over = self.core.effects.block.take().is_none();
         if !is_over {
             for key in blocked.keys() {
@@ -159,6 +164,7 @@ impl Worker {
                     true => reply.null(),
                     false => reply.null_array(),
                 }
+                self.core.count_wait(&blocked.arguments);
                 self.stop_blocking(client);
                 self.again.push_back(id);
             }

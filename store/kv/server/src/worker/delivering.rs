@@ -4,12 +4,12 @@
 use freeport_kv_protocol::resp::Writer;
 
 use super::{Core, Worker};
-use crate::channels::{Delivery, Kind};
+use crate::channels::{Content, Delivery, Kind};
 use crate::mail::Message;
 
 /// Unsent bytes of a client that listens above which it is disconnected: messages are not kept for
 /// a client that does not read them.
-const BACKLOG_MAX: usize = 32 << 20;
+pub(super) const BACKLOG_MAX: usize = 32 << 20;
 
 impl Worker {
     /// Writes messages of this worker's clients to their listeners on it.
@@ -36,6 +36,10 @@ impl Worker {
 
     /// Writes a message to clients.
     pub(super) fn deliver(&mut self, delivery: &Delivery) {
+        let published = match &delivery.content {
+            Content::Published(published) => published,
+            Content::Invalidated(notice) => return self.notify(notice, &delivery.clients),
+        };
         for id in &delivery.clients {
             // A client may have gone.
             let Some(connection) = self.core.network.connections.get_mut(id) else { continue };
@@ -46,7 +50,7 @@ impl Worker {
                 continue;
             }
             let Some((client, output)) = connection.client_mut() else { continue };
-            delivery.published.write(&mut Writer::new(output, client.session.version));
+            published.write(&mut Writer::new(output, client.session.version));
             if !std::mem::replace(&mut client.is_told, true) {
                 self.again.push_back(*id);
             }

@@ -94,9 +94,15 @@ impl Core {
     /// A command was executed.
     #[inline]
     pub fn end_command(&mut self, spec: &Spec, client: u64, arguments: &[&[u8]]) {
+        let number = self.number_of(spec, arguments);
         // Commands that it has executed itself, as `EXEC` does, are not its own calls.
-        self.begin_command(spec);
-        self.stopwatch.command = spec.number;
+        if self.stopwatch.count > 0 && self.stopwatch.command != number {
+            self.settle();
+        }
+        if spec.flags.has(Flags::BLOCKING) && self.effects.block.is_some() {
+            return self.skip_command();
+        }
+        self.stopwatch.command = number;
         self.stopwatch.count += 1;
         let is_short = spec.flags.has(Flags::FAST) && self.settings.slow_ns >= ALONE_NS;
         if is_short && self.stopwatch.count < TOGETHER {
@@ -104,18 +110,44 @@ impl Core {
         }
         let count = std::mem::take(&mut self.stopwatch.count);
         let nanoseconds = self.stopwatch.read();
-        self.statistics.executed(spec.number, count, nanoseconds);
+        self.statistics.executed(number, count, nanoseconds);
         if nanoseconds >= self.settings.slow_ns {
             self.note_slow(spec, (client, arguments), nanoseconds);
         }
     }
 
+    /// A command waits for a key: it counts when the wait is over.
+    #[cold]
+    fn skip_command(&mut self) {
+        if self.stopwatch.count > 0 {
+            self.settle();
+        }
+        self.stopwatch.read();
+    }
+
+    /// Counts the call of a command that has waited in vain.
+    pub fn count_wait(&self, arguments: &[Vec<u8>]) {
+        if let Some(command) = self.table.get(&arguments[0]) {
+            self.statistics.executed(command.spec.number, 1, 0);
+        }
+    }
+
+    /// Number under which a call is counted: of the subcommand that it names, or of the command.
+    #[inline]
+    pub fn number_of(&self, spec: &Spec, arguments: &[&[u8]]) -> u16 {
+        if spec.subcommands.is_empty() {
+            return spec.number;
+        }
+        let number = self.shared.users.catalog.of(spec, arguments).number;
+        u16::try_from(number).expect("there are few commands")
+    }
+
     /// Counts a command that has replied an error.
     #[cold]
-    pub fn count_failure(&self, spec: &Spec, reply: &[u8]) {
+    pub fn count_failure(&self, (spec, arguments): (&Spec, &[&[u8]]), reply: &[u8]) {
         let line = reply.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let error = String::from_utf8_lossy(line.strip_prefix(b"-").unwrap_or(line));
-        self.statistics.failed(spec.number, &error);
+        self.statistics.failed(self.number_of(spec, arguments), &error);
     }
 
     #[cold]

@@ -19,6 +19,7 @@ mod datagrams;
 mod delivering;
 mod handshakes;
 mod imaging;
+mod invalidating;
 mod lending;
 mod logging;
 mod measuring;
@@ -57,6 +58,7 @@ use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 use imaging::Imaging;
+use invalidating::Notices;
 pub use lending::Forgotten;
 use lending::Lending;
 use measuring::Stopwatch;
@@ -111,6 +113,8 @@ pub struct Core {
     pub effects: Effects,
     /// Messages for clients of this worker.
     pub deliveries: Vec<Delivery>,
+    /// Invalidations that are not sent yet.
+    pub notices: Notices,
     /// Commands by name.
     pub table: Arc<Table<Action>>,
     /// Time of this turn in milliseconds since 1970.
@@ -147,7 +151,7 @@ impl Worker {
     /// A worker with its shard, in its thread: Lua states do not leave it. Listeners are registered
     /// with its poll already, with the tokens of [`Worker::register`].
     pub fn new(
-        (number, shard): (usize, Box<Shard>),
+        (number, mut shard): (usize, Box<Shard>),
         shared: Arc<Shared>,
         poll: Poll,
         mail: Receiver<Message>,
@@ -155,6 +159,7 @@ impl Worker {
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.set_functions(shared.options.functions.clone());
+        shard.count_readers(shared.trackers.counts_of(number));
         store.insert(number, shard);
         if shared.persistence.is_some() {
             datagrams.iter_mut().for_each(|datagrams| datagrams.port.hold_replies());
@@ -178,6 +183,7 @@ impl Worker {
             store,
             effects: Effects { records: shared.persistence.is_some(), ..Effects::default() },
             deliveries: vec![],
+            notices: Notices::default(),
             table: shared.table.clone(),
             now_ms: shared.now_ms(),
             settings: Settings::new(0, &shared.configuration),
@@ -264,6 +270,7 @@ impl Worker {
                 }
             }
             self.keep_time();
+            self.end_notices();
             self.end_turn();
         }
         self.end_log();

@@ -196,6 +196,7 @@ impl Worker {
                 }
             }
             if self.core.effects.has_ready_keys {
+                self.send_notices(parcel.session.client);
                 self.serve_waiters();
             }
             ends.push(replies.len());
@@ -215,6 +216,9 @@ impl Worker {
         if let Some(gathering) = client.collect(number, parcel) {
             gathering.write(output);
             client.is_suspended = false;
+            for notice in client.take_held() {
+                self.notify(&notice, &[id]);
+            }
             self.serve(id);
         }
     }

@@ -8,6 +8,7 @@ use freeport_kv_protocol::resp::Version;
 use crate::channels::Kind;
 use crate::clients::flag;
 use crate::connection::Connection;
+use crate::tracking::Mode;
 
 /// Updates the unsent bytes in the record of a client.
 pub(super) fn record_output(connection: &Connection) {
@@ -19,6 +20,7 @@ pub(super) fn record_output(connection: &Connection) {
 pub(super) fn record(connection: &Connection) {
     let Some(client) = connection.client() else { return };
     let record = &client.record;
+    let tracking = client.tracking.as_deref();
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let mut flags = record.flags.load(Ordering::Relaxed) & flag::UNIX;
     for (is_set, flag) in [
@@ -30,6 +32,9 @@ pub(super) fn record(connection: &Connection) {
         (client.is_closing, flag::CLOSING),
         (client.is_no_evict, flag::NO_EVICT),
         (!client.session.touches, flag::NO_TOUCH),
+        (tracking.is_some(), flag::TRACKS),
+        (tracking.is_some_and(|it| it.is_broken), flag::BROKEN),
+        (tracking.is_some_and(|it| it.mode == Mode::Broadcast), flag::BROADCAST),
     ] {
         flags |= if is_set { flag } else { 0 };
     }
@@ -37,7 +42,8 @@ pub(super) fn record(connection: &Connection) {
     record.flags.store(flags, Ordering::Relaxed);
     record.database.store(u32::from(client.session.database), Ordering::Relaxed);
     record.queued.store(small(queued), Ordering::Relaxed);
-    record.watched.store(small(client.watch.keys.len()), Ordering::Relaxed);
+    let redirect = tracking.map_or(0, |it| it.redirect + 1);
+    record.redirect.store(redirect, Ordering::Relaxed);
     record.input_bytes.store(connection.input.len() as u64, Ordering::Relaxed);
     record.command.store(client.last_command, Ordering::Relaxed);
     let is_three = client.session.version == Version::Three;

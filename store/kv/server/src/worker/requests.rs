@@ -145,10 +145,14 @@ impl Worker {
     /// Executes a request, as its client and the server demand it.
     #[inline]
     fn request(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) -> Flow {
-        if self.needs_care(client) {
-            return self.execute_with_care(client, arguments, output);
+        let flow = match self.needs_care(client) {
+            true => self.execute_with_care(client, arguments, output),
+            false => self.execute(client, arguments, output),
+        };
+        if self.core.notices.has_unwritten() {
+            self.write_notices(client, output);
         }
-        self.execute(client, arguments, output)
+        flow
     }
 
     /// Executes a request, with what follows from it for other clients.
@@ -175,7 +179,7 @@ impl Worker {
             Writer::new(output, client.session.version).error(error.text());
             return Flow::Continue;
         }
-        client.last_command = u32::from(command.spec.number) + 1;
+        client.last_command = u32::from(self.core.number_of(&command.spec, arguments)) + 1;
         if client.queues(&command.spec) {
             client.queue(command.spec.of(arguments), arguments, output);
             return Flow::Continue;
@@ -207,6 +211,7 @@ impl Worker {
             self.block(client, arguments, block);
         }
         if self.core.effects.has_ready_keys {
+            self.send_notices(client.id());
             self.serve_waiters();
         }
         self.return_shards();
@@ -266,11 +271,11 @@ impl Core {
         };
         self.end_command(&command.spec, client.id(), arguments);
         if output.get(start) == Some(&b'-') && result.is_ok() {
-            self.count_failure(&command.spec, &output[start..]);
+            self.count_failure((&command.spec, arguments), &output[start..]);
         }
         result.unwrap_or_else(|error| {
             output.truncate(start);
-            self.statistics.failed(command.spec.number, error.text());
+            self.statistics.failed(self.number_of(&command.spec, arguments), error.text());
             Writer::new(output, client.session.version).error(error.text());
             Flow::Continue
         })
@@ -295,7 +300,7 @@ impl Core {
             || (self.settings.eviction.policy.is_some()
                 && self.retry_with_room(command, session, arguments, output, start));
         if !has_succeeded {
-            self.count_failure(&command.spec, &output[start..]);
+            self.count_failure((&command.spec, arguments), &output[start..]);
         }
         self.record(changes, (session.database, arguments), has_succeeded);
         self.end_command(&command.spec, session.client, arguments);

@@ -131,6 +131,7 @@ impl Worker {
         }
         self.stop_blocking(client);
         self.core.unwatch(client);
+        client.stop_tracking(&self.core.shared);
         self.core.shared.registry.remove(client.id());
         if client.is_monitor {
             self.core.shared.set_monitor(self.core.number, client.id(), false);

@@ -3,11 +3,13 @@
 //! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
-//! has no monitor and no pause, and the client has authenticated and wants its replies.
+//! has no monitor and no pause, and the client has authenticated, wants its replies, and has not
+//! decided whether its next command counts for client-side caching.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Error, Flags, Spec};
 use freeport_kv_protocol::resp::{RequestReader, Writer};
 
@@ -46,6 +48,7 @@ impl Core {
             persistence.journal.set_policy(self.settings.policy);
         }
         self.has_new_limits = true;
+        self.effects.broadcast_prefixes = self.shared.trackers.prefixes();
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
         self.is_watchful =
@@ -61,6 +64,7 @@ impl Core {
             let limits = self.settings.limits(&shard.options().keyspace.limits);
             shard.set_limits(&limits);
             self.store.set_eviction(self.number, self.settings.eviction, self.now_ms);
+            self.limit_readers();
             self.has_new_limits = false;
         }
     }
@@ -84,16 +88,29 @@ impl Core {
         }
     }
 
-    /// Shows a command to those that monitor.
+    /// Shows a command of a script to those that monitor.
+    #[cold]
+    pub fn show_of_script(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
+        let flags = spec.of(arguments).flags;
+        if !flags.has(Flags::ADMIN) && !flags.has(Flags::SKIP_MONITOR) {
+            self.show_from("lua", client.session.database, arguments);
+        }
+    }
+
+    /// Shows a command of a client to those that monitor.
     pub(super) fn show(&self, client: &Client, arguments: &[&[u8]]) {
+        let origin = &client.record.origin;
+        let address = match origin.is_unix {
+            true => format!("unix:{}", origin.address.trim_end_matches(":0")),
+            false => origin.address.clone(),
+        };
+        self.show_from(&address, client.session.database, arguments);
+    }
+
+    fn show_from(&self, address: &str, database: u16, arguments: &[&[u8]]) {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.unwrap_or_default();
-        let address = match client.record.origin.is_unix {
-            true => format!("unix:{}", client.record.origin.address.trim_end_matches(":0")),
-            false => client.record.origin.address.clone(),
-        };
         let (seconds, microseconds) = (now.as_secs(), now.subsec_micros());
-        let database = client.session.database;
         let mut line = format!("+{seconds}.{microseconds:06} [{database} {address}]");
         for (at, argument) in arguments.iter().enumerate() {
             let shown: &[u8] = if is_secret(arguments, at) { b"(redacted)" } else { argument };
@@ -153,29 +170,41 @@ impl Worker {
         if flow == Flow::Suspend {
             client.replies = before;
         } else if (before == Replies::Skip || client.replies == Replies::Off)
-            && !self.is_told_of_channels(arguments)
+            && !self.is_sent_anyway(arguments)
         {
             output.truncate(start);
+        }
+        if client.is_caching_decided && flow == Flow::Continue {
+            client.end_caching(arguments[0]);
         }
         flow
     }
 
-    /// A command's replies are messages about channels, which are sent also without replies.
-    fn is_told_of_channels(&self, arguments: &[&[u8]]) -> bool {
+    /// A command's replies are sent to a client without replies: they are messages about channels,
+    /// or it turns replies on.
+    fn is_sent_anyway(&self, arguments: &[&[u8]]) -> bool {
         let name = self.core.table.get(arguments[0]).map_or("", |command| command.spec.name);
+        let turns_on = |words: &[&[u8]]| matches!(words, [_, _, on] if is(on, "on"));
         name.ends_with("subscribe")
+            || name == "client" && is(arguments[1], "reply") && turns_on(arguments)
     }
 
     /// A request of this client cannot be executed without further ado.
     #[inline]
     pub(super) fn needs_care(&self, client: &Client) -> bool {
-        self.core.is_watchful | client.is_checked | (client.replies != Replies::On)
+        self.core.is_watchful
+            | client.is_checked
+            | (client.replies != Replies::On)
+            | client.is_caching_decided
     }
 
     /// Requests of this client may be sent to other workers, each after a check of its rights.
     #[inline]
     pub(super) fn can_divide(&self, client: &Client) -> bool {
-        !self.core.is_watchful & client.is_authenticated & (client.replies == Replies::On)
+        !self.core.is_watchful
+            & client.is_authenticated
+            & (client.replies == Replies::On)
+            & !client.is_caching_decided
     }
 
     /// Returns false if the request has to wait.
@@ -212,7 +241,11 @@ impl Worker {
             self.core.statistics.rejected(spec.number, error.text());
             return Err(error);
         }
-        if !self.core.monitors.is_empty() && !client.queues(&spec) {
+        // A request that waits for shards is executed later.
+        if !self.core.monitors.is_empty()
+            && !client.queues(&spec)
+            && self.has_shards(self.core.needed_shards(client, &spec, arguments))
+        {
             self.show_command(client, &spec, arguments);
         }
         Ok(true)
@@ -221,9 +254,10 @@ impl Worker {
     fn show_command(&self, client: &Client, spec: &Spec, arguments: &[&[u8]]) {
         let flags = spec.of(arguments).flags;
         if let (Some(transaction), "exec") = (&client.transaction, spec.name) {
-            for queued in &transaction.queued {
-                self.core.show(client, &slices(queued));
+            if !transaction.is_refused {
+                transaction.queued.iter().for_each(|it| self.core.show(client, &slices(it)));
             }
+            self.core.show(client, arguments);
         } else if !flags.has(Flags::ADMIN) && !flags.has(Flags::SKIP_MONITOR) {
             self.core.show(client, arguments);
         }
@@ -329,6 +363,7 @@ impl Worker {
                 (false, true) => reply.null(),
                 (false, false) => reply.null_array(),
             }
+            self.core.count_wait(&blocked.arguments);
             self.stop_blocking(client);
             self.again.push_back(id);
         }

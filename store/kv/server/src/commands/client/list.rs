@@ -5,12 +5,14 @@ use std::sync::atomic::Ordering;
 
 use freeport_kv_commands::Error;
 use freeport_kv_commands::arguments::{integer, is};
+use freeport_kv_protocol::resp::{Version, Writer};
 
 use super::super::{Context, Flow};
 use crate::clients::{ClientKind, ClientRecord};
 use crate::worker::Core;
 
 pub(super) fn info(context: &mut Context<'_>) -> Result<Flow, Error> {
+    record_request(context);
     let line = line(context.core, &context.client.record, Some("client|info")) + "\n";
     context.reply().verbatim(*b"txt", line.as_bytes());
     Ok(Flow::Continue)
@@ -32,6 +34,7 @@ pub(super) fn list(context: &mut Context<'_>) -> Result<Flow, Error> {
         }
         _ => return Err(Error::SYNTAX),
     }
+    record_request(context);
     let own = context.client.id();
     let mut lines = String::new();
     for record in records {
@@ -43,6 +46,15 @@ pub(super) fn list(context: &mut Context<'_>) -> Result<Flow, Error> {
     Ok(Flow::Continue)
 }
 
+/// The request that is being executed counts as input, until the end of the client's turn.
+fn record_request(context: &Context<'_>) {
+    let mut request = vec![];
+    let mut writer = Writer::new(&mut request, Version::Two);
+    writer.array(context.arguments.len());
+    context.arguments.iter().for_each(|argument| writer.bulk(argument));
+    context.client.record.input_bytes.store(request.len() as u64, Ordering::Relaxed);
+}
+
 /// There is no such kind of client.
 pub(super) fn unknown_kind(word: &[u8]) -> Error {
     Error::new(format!("ERR Unknown client type '{}'", String::from_utf8_lossy(word)))
@@ -51,11 +63,6 @@ pub(super) fn unknown_kind(word: &[u8]) -> Error {
 /// The line of a client, with its last command unless that is given.
 fn line(core: &Core, record: &ClientRecord, command: Option<&str>) -> String {
     let last = record.command.load(Ordering::Relaxed);
-    let name = || {
-        let number = last.checked_sub(1)?;
-        let is_it = |spec: &freeport_kv_commands::Spec| u32::from(spec.number) == number;
-        core.table.iter().map(|command| &command.spec).find(|spec| is_it(spec))
-    };
-    let command = command.unwrap_or_else(|| name().map_or("NULL", |spec| spec.name));
-    record.line(command, core.now_ms)
+    let name = || core.shared.users.catalog.name(last.checked_sub(1)? as usize);
+    record.line(command.or_else(name).unwrap_or("NULL"), core.now_ms)
 }

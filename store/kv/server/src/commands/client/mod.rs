@@ -4,6 +4,7 @@
 mod kill;
 mod list;
 mod own;
+mod tracking;
 
 use freeport_kv_commands::arguments::{integer, is};
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
@@ -29,8 +30,8 @@ pub const CLIENT: Container = Container {
     name: "client",
     group: Group::Connection,
     subcommands: &[
-        Subcommand::new("caching", 3, FLAGS, own::caching),
-        Subcommand::new("getredir", 2, FLAGS, own::redirection),
+        Subcommand::new("caching", 3, FLAGS, tracking::caching),
+        Subcommand::new("getredir", 2, FLAGS, tracking::redirection),
         Subcommand::new("getname", 2, FLAGS, own::name),
         Subcommand::new("id", 2, FLAGS, own::id),
         Subcommand::new("info", 2, FLAGS, list::info),
@@ -43,8 +44,8 @@ pub const CLIENT: Container = Container {
         Subcommand::new("reply", 3, FLAGS, own::reply),
         Subcommand::new("setinfo", 4, FLAGS, own::set_info),
         Subcommand::new("setname", 3, FLAGS, own::set_name),
-        Subcommand::new("tracking", -3, FLAGS, own::tracking),
-        Subcommand::new("trackinginfo", 2, FLAGS, own::tracking_info),
+        Subcommand::new("tracking", -3, FLAGS, tracking::tracking),
+        Subcommand::new("trackinginfo", 2, FLAGS, tracking::info),
         Subcommand::new("unblock", -3, ADMIN, unblock),
     ],
     help: HELP,

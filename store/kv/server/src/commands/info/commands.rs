@@ -5,14 +5,9 @@ use super::Lines;
 use crate::statistics::{self, Calls};
 use crate::worker::Core;
 
-/// Commands that were called or refused, by name.
-fn called(core: &Core) -> Vec<(&'static str, Calls)> {
-    let mut called: Vec<_> = core
-        .table
-        .iter()
-        .map(|command| (command.spec.name, Calls::of(core.shared.workers(), command.spec.number)))
-        .filter(|(_, calls)| calls.count() > 0 || calls.rejected > 0)
-        .collect();
+/// Commands and subcommands that were called or refused, by name.
+fn called(core: &Core) -> Vec<(&str, Calls)> {
+    let mut called: Vec<_> = core.shared.calls().collect();
     called.sort_by_key(|(name, _)| *name);
     called
 }

@@ -55,7 +55,7 @@ pub(super) fn clients(core: &Core, lines: &mut Lines) {
     let removals: usize = core.store.shards().map(|shard| shard.awaited_removals()).sum();
     lines.add("total_blocking_keys_on_nokey", removals);
     lines.add("pubsub_clients", count(flag::LISTENS));
-    lines.add("tracking_clients", 0);
+    lines.add("tracking_clients", core.shared.trackers.clients());
     let batched = records.iter().filter(|record| record.origin.is_batched).count();
     lines.add("batched_clients", batched);
 }
@@ -97,7 +97,9 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
     lines.add("pubsub_patterns", shared.channels.count(Kind::Pattern));
     lines.add("pubsubshard_channels", shared.channels.count(Kind::Sharded));
     lines.add("total_forks", 0);
-    lines.add("tracking_total_keys", 0);
+    lines.add("tracking_total_keys", shared.trackers.keys());
+    lines.add("tracking_total_items", shared.trackers.items());
+    lines.add("tracking_total_prefixes", shared.trackers.prefix_count());
     for (name, reason) in [
         ("acl_access_denied_auth", Reason::Login),
         ("acl_access_denied_cmd", Reason::Call(Denial::Command)),
