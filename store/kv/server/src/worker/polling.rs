@@ -147,8 +147,8 @@ impl Worker {
     }
 }
 
-/// The things that a connection needs to continue. A client that waits for something else, as for a shard,
-/// gets a turn when that comes.
+/// The things that a connection needs to continue. A client that waits for something else, as for
+/// a shard, gets a turn when that comes.
 fn wanted(connection: &Connection) -> Wanted {
     Wanted { data: connection.takes_requests(), room: connection.has_sendable() }
 }
