@@ -50,7 +50,7 @@ enum State {
     Failed,
 }
 
-/// What a worker that does not look at a stream any more has to be woken for.
+/// The reasons to wake a worker that does not look at a stream any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Bytes to read.

@@ -89,7 +89,7 @@ pub enum Message {
     /// A client that was served elsewhere is served by the receiver: one of the batched protocol
     /// that wants it, or one that came while the server read its folder.
     Moved {
-        /// Its socket, of which no worker hears at present.
+        /// Its socket, which no worker watches at present.
         stream: Stream,
         /// Its protocol.
         protocol: Protocol,

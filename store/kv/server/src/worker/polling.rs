@@ -63,7 +63,7 @@ impl Polled {
 
 impl Network {
     /// Looks at a connection in every turn, if it goes over shared memory. Otherwise nobody would
-    /// hear of its next bytes: what was just read or written is not armed.
+    /// notice its next bytes: a read or a write disarms it.
     #[inline]
     pub(super) fn heat(&mut self, client: u64, connection: &mut Connection) {
         if let Stream::Fabric(stream) = &mut connection.stream
@@ -147,8 +147,8 @@ impl Worker {
     }
 }
 
-/// What a connection needs to continue. A client that waits for something else, as for a shard,
-/// gets a turn when that comes.
+/// The things that a connection needs to continue. A client that waits for something else, as for
+/// a shard, gets a turn when that comes.
 fn wanted(connection: &Connection) -> Wanted {
     Wanted { data: connection.takes_requests(), room: connection.has_sendable() }
 }

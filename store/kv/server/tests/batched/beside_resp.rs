@@ -68,7 +68,7 @@ fn a_transaction_notices_a_batched_write_of_a_key_that_it_watches() {
 }
 
 #[test]
-fn listeners_to_keyspace_events_hear_of_batched_writes() {
+fn listeners_to_keyspace_events_notice_batched_writes() {
     let served = served(3);
     let (mut batch, mut resp, mut listener) =
         (served.client(Way::Tcp), served.resp(), served.resp());

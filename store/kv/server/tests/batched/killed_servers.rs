@@ -63,7 +63,7 @@ fn server_process(folder: &Path, workers: usize) -> (Child, SocketAddr) {
     (child, address.expect("the server gets ready"))
 }
 
-/// What a client knows: the last rounds that it has sent, and that were acknowledged.
+/// The knowledge of a client: the last rounds that it has sent, and that were acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     sent: u64,

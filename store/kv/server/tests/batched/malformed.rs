@@ -44,7 +44,7 @@ fn a_header_that_is_none_ends_the_connection() {
     }
 }
 
-/// Whatever the bytes are, the server survives them and serves others.
+/// The server survives any bytes, and serves others.
 #[test]
 fn changed_packets_do_no_harm() {
     let served = served(2);

@@ -36,7 +36,7 @@ fn client_process(socket: &Path, act: &str) -> Child {
     child
 }
 
-/// What a client does until it is killed, or until its parent ends.
+/// A client acts until it is killed, or until its parent ends.
 #[test]
 fn acts_for_other_tests() {
     let Some(socket) = std::env::var_os(SOCKET) else { return };

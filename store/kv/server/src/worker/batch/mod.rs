@@ -57,7 +57,7 @@ impl Batches {
     }
 }
 
-/// What became of a packet.
+/// Progress with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// More bytes have to come.

@@ -15,7 +15,7 @@ use crate::client::Client;
 /// In place of a worker: the operation is answered already.
 pub(super) const ANSWERED: u16 = u16::MAX;
 
-/// Who answers each operation of a packet.
+/// The workers that answer the operations of a packet.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// The worker of each operation, or [`ANSWERED`].
