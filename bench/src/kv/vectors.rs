@@ -104,7 +104,7 @@ pub fn measure(cases: &[CaseName], pace: Pace, is_quick: bool) -> Result<Vec<Met
             Kind {
                 name: "engine-function",
                 subjects: vec![("freeport: compiled", of_user), ("freeport: built in", built_in)],
-                note: compiled.is_interpreted.map(|why| format!("not compiled: {why}")),
+                note: compiled.interpreted_because.map(|why| format!("not compiled: {why}")),
             },
         ),
     ];
