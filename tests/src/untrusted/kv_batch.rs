@@ -115,11 +115,14 @@ fn requests() -> Vec<Vec<u8>> {
     packets.into_iter().zip([None, Some(5), None]).map(packet).collect()
 }
 
+/// Status and value of a reply.
+type Answer<'a> = (Status, Option<&'a [u8]>);
+
 fn replies() -> Vec<Vec<u8>> {
     let hello = HelloReply { worker: 0, workers: 2, payload_limit: 1 << 26, token: 5 }.value();
     let functions = b"\x03\x00\xff\x03\x03add\x01\x20\x01\xff\x03\x03sum\x01";
     let long = [b'v'; 300];
-    let packets: [&[(Status, Option<&[u8]>)]; 2] = [
+    let packets: [&[Answer<'_>]; 2] = [
         &[(Status::Done, Some(&hello)), (Status::Done, Some(functions))],
         &[
             (Status::Done, Some(b"value")),
@@ -129,7 +132,7 @@ fn replies() -> Vec<Vec<u8>> {
             (Status::Done, Some(&long)),
         ],
     ];
-    let packet = |replies: &[(Status, Option<&[u8]>)]| {
+    let packet = |replies: &[Answer<'_>]| {
         let mut packet = vec![];
         let mut writer = ReplyWriter::begin(&mut packet, 7, 0, ReplyLimits::default());
         for &(status, value) in replies {

@@ -7,7 +7,7 @@
 //!    is not longer than the datagram itself. The token finds the [session](sessions).
 //! 2. Its operations are executed as those of a connection.
 //! 3. Its replies are [divided](division) into datagrams that the client can receive.
-//! 4. They are [held](held) until the append log has what they depend on, if there is one, and
+//! 4. They are [held] until the append log has what they depend on, if there is one, and
 //!    sent.
 //!
 //! Nothing here waits. A datagram that fits into no buffer of the system or of the server is

@@ -4,7 +4,7 @@
 //! A packet is decoded where it was received, and none of its operations is executed unless all are
 //! well formed. If all keys are the worker's own and the client may do everything, the operations
 //! are executed at once and the replies appended to the connection's output. Otherwise the packet
-//! gets a [plan](plan): who executes which operation, and which are refused.
+//! gets a [plan]: who executes which operation, and which are refused.
 
 mod care;
 mod gathering;
