@@ -14,7 +14,6 @@ const SPREADS: [Spread; 1] = [Spread::Zipf];
 const PAIRS: u64 = 1_000_000;
 const QUICK_WORKLOADS: [Workload; 1] = [Workload::A];
 const QUICK_VALUES: [usize; 1] = [92];
-const QUICK_PIPELINES: [usize; 1] = [16];
 const QUICK_PAIRS: u64 = 100_000;
 /// Bytes beside key and value that a pair may take, so that all fit in half of the memory.
 const PAIR_EXTRA_BYTES: usize = 64;
@@ -102,7 +101,8 @@ fn loads(
 ) -> Vec<Vec<Load>> {
     let is_quick = arguments.quick;
     let workloads = if is_quick { &QUICK_WORKLOADS[..] } else { case.workloads };
-    let pipelines = if is_quick { &QUICK_PIPELINES[..] } else { case.pipelines };
+    let middle = case.pipelines.len() / 2;
+    let pipelines = if is_quick { &case.pipelines[middle..=middle] } else { case.pipelines };
     let load = |workload: Workload, pipeline: usize| Load {
         contents,
         workload,

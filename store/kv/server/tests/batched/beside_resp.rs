@@ -85,6 +85,34 @@ fn listeners_to_keyspace_events_notice_batched_writes() {
     assert!(listener.text().contains(":del\" 4) \"key7\""));
 }
 
+/// Clients with copies of keys, or of all keys with a prefix, get a notice of each change.
+#[test]
+fn copies_end_with_batched_writes() {
+    for (workers, way) in [(1, Way::Tcp), (3, Way::Fabric)] {
+        for mode in ["", " BCAST"] {
+            let served = served(workers);
+            let (mut batch, mut resp, mut listener) =
+                (served.client(way), served.resp(), served.resp());
+            let id = listener.call("CLIENT ID").replace("(integer) ", "");
+            listener.call("SUBSCRIBE __redis__:invalidate");
+            assert_eq!(resp.call(&format!("CLIENT TRACKING ON REDIRECT {id}{mode}")), "OK");
+            batch.put(b"a", &5_u64.to_le_bytes());
+            if mode.is_empty() {
+                resp.call("GET a");
+            } else {
+                assert!(listener.text().contains("\"a\""), "a put");
+            }
+            let one = 1_u64.to_le_bytes();
+            let add = Operation::call(Opcode::Update, b"a", 3, 3, &one);
+            assert_eq!(batch.one(add).0, Status::Done);
+            assert!(listener.text().contains("\"a\""), "an update");
+            resp.call("GET a");
+            assert_eq!(batch.one(Operation::delete(b"a")).0, Status::Done);
+            assert!(listener.text().contains("\"a\""), "a delete");
+        }
+    }
+}
+
 #[test]
 fn monitors_see_operations_as_commands() {
     let served = served(2);

@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
+use freeport_kv_functions::Kind;
 use freeport_kv_protocol::batch::{Opcode, Operation, Status};
 use freeport_kv_server::{Options, PersistenceOptions, Policy};
 
 use super::client::{Served, WAYS, served_with};
+use crate::functions::{registry, step};
 
 fn start(folder: &Path, workers: usize, policy: Policy) -> Served {
     let persistence = PersistenceOptions { policy, ..PersistenceOptions::new(folder.into()) };
@@ -51,6 +53,36 @@ fn acknowledged_operations_are_there_after_a_restart() {
         assert_eq!(client.get(b"key6"), Some(1_007_u64.to_le_bytes().to_vec()));
         assert_eq!(client.get(b"key5"), None);
     }
+}
+
+/// Packets call functions of a user: the log has results, so a server without the functions
+/// recovers them.
+#[test]
+fn results_of_functions_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let persistence = Some(PersistenceOptions::new(folder.path().into()));
+    let functions = registry();
+    let step_id = functions.named(Kind::Update, "step").expect("it is registered").id;
+    let served = served_with(Options { workers: 2, persistence, functions, ..Options::default() });
+    let mut client = served.client(WAYS[0]);
+    let start_values: Vec<u8> = [5_u64, 6, 7].iter().flat_map(|it| it.to_le_bytes()).collect();
+    client.put(b"one", &start_values[..8]);
+    client.put(b"vector", &start_values);
+    let by = 9_u64.to_le_bytes();
+    let scalar = Operation::call(Opcode::Update, b"one", step_id, 3, &by);
+    let vector = Operation::call(Opcode::UpdateSame, b"vector", step_id, 3, &by);
+    let replies = client.run(&[scalar, vector.without_return(), scalar]);
+    assert!(replies.iter().all(|(status, _)| *status == Status::Done), "{replies:?}");
+    let before = digest(&served);
+    served.server.stopper().stop();
+    drop(served);
+    let served = start(folder.path(), 1, Policy::EverySecond);
+    assert_eq!(digest(&served), before);
+    let mut client = served.client(WAYS[1]);
+    assert_eq!(client.get(b"one"), Some(step(step(5, 9), 9).to_le_bytes().to_vec()));
+    let expected = [5, 6, 7].into_iter().flat_map(|it| step(it, 9).to_le_bytes());
+    assert_eq!(client.get(b"vector"), Some(expected.collect()));
+    assert_eq!(client.one(scalar).0, Status::Failed, "the function is not there");
 }
 
 /// A snapshot is written while packets change the keys.
