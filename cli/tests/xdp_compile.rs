@@ -134,8 +134,8 @@ fn a_picture_has_a_box_for_each_operation() {
     let boxes = svg.matches("<g class=\"operation\"").count();
     assert_eq!(json!(boxes), json["programs"][0]["operations"]);
     assert!(svg.contains("simple_firewall.bpf.c:"), "tooltips name lines");
-    let error = complaint(&firewall, &["--svg", "/nonexistent/a.svg"]);
-    assert!(error.contains("/nonexistent/a.svg: cannot be written"), "{error}");
+    let error = complaint(&firewall, &["--svg", "/proc/nonexistent/a.svg"]);
+    assert!(error.contains("/proc/nonexistent/a.svg: cannot be written"), "{error}");
 }
 
 #[test]

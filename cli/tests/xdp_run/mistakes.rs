@@ -22,8 +22,8 @@ fn errors_name_what_is_wrong() {
         (["--maps-every", "5"], "--except and --maps-every need two targets"),
         (["--lanes", "2"], "--lanes is for --on vliw"),
         (["--dump", "flow"], "program.o: there is no map `flow`; there are: "),
-        (["--map-file", "/nonexistent/maps"], "/nonexistent/maps: No such file"),
-        (["--write", "/nonexistent/out.pcap"], "/nonexistent/out.pcap: No such file"),
+        (["--map-file", "/proc/nonexistent/maps"], "/proc/nonexistent/maps: No such file"),
+        (["--write", "/proc/nonexistent/out.pcap"], "/proc/nonexistent/out.pcap: No such file"),
         (["--write", trace.to_str().unwrap()], "in.pcap: this is the capture that is read"),
     ] {
         let error = place.complaint(&trace, &options);

@@ -17,7 +17,8 @@ const ALL_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
 /// Returns the folder for this user's reproducible files: `freeport` in the first of
-/// `$XDG_CACHE_HOME`, `$HOME/.cache` and, for root, `/var/cache` that can be trusted.
+/// `$XDG_CACHE_HOME`, `$HOME/.cache` and, for root, `/var/cache` that can be trusted. A home that
+/// does not exist is not made: accounts of services have one that never should.
 ///
 /// # Errors
 /// None can be trusted; the error lists the reason for each.
@@ -25,7 +26,7 @@ pub fn cache() -> io::Result<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let named = [
         set("XDG_CACHE_HOME").map(PathBuf::from),
-        set("HOME").map(|home| PathBuf::from(home).join(".cache")),
+        set("HOME").map(PathBuf::from).filter(|home| home.is_dir()).map(|it| it.join(".cache")),
         (user() == 0).then(|| PathBuf::from("/var/cache")),
     ];
     first_trusted(named.into_iter().flatten().filter(|it| it.is_absolute()))
