@@ -27,10 +27,7 @@ pub(super) fn perform(
     match operation.opcode {
         Opcode::Get => match target.string() {
             Ok(Some(value)) => replies.found(operation, value, Effect::Hit),
-            Ok(None) => {
-                replies.missing();
-                Effect::Miss
-            }
+            Ok(None) => replies.missing(Effect::Miss),
             Err(error) => replies.refuse_value(error),
         },
         Opcode::Put => match target.set(operation.value) {
@@ -46,10 +43,7 @@ pub(super) fn perform(
                 replies.done();
                 Effect::Deleted
             }
-            false => {
-                replies.missing();
-                Effect::None
-            }
+            false => replies.missing(Effect::None),
         },
         _ => call(operation, target, registry, replies),
     }
@@ -125,8 +119,7 @@ fn update(
     }
     let updated = target.update(|value| function.scalar(element, value, operation.value))?;
     let Some(original) = updated.transpose()? else {
-        replies.missing();
-        return Ok(Effect::None);
+        return Ok(replies.missing(Effect::None));
     };
     match operation.no_return {
         true => replies.done(),
@@ -167,10 +160,7 @@ fn update_vector(
     })?;
     match updated {
         Some(updated) => updated.map(|()| Effect::VectorUpdated),
-        None => {
-            replies.missing();
-            Ok(Effect::None)
-        }
+        None => Ok(replies.missing(Effect::None)),
     }
 }
 
@@ -187,10 +177,7 @@ fn reduce(
             let sigma = function.fold(element, value, operation.value)?;
             Ok(replies.found(operation, &sigma.bits().to_le_bytes(), Effect::None))
         }
-        None => {
-            replies.missing();
-            Ok(Effect::None)
-        }
+        None => Ok(replies.missing(Effect::None)),
     }
 }
 
@@ -208,10 +195,7 @@ fn filter(
             function.keep(element, value, operation.value, &mut kept)?;
             Ok(replies.found(operation, &kept, Effect::None))
         }
-        None => {
-            replies.missing();
-            Ok(Effect::None)
-        }
+        None => Ok(replies.missing(Effect::None)),
     }
 }
 
@@ -221,9 +205,11 @@ impl Replies<'_> {
         self.writer.done(self.output);
     }
 
+    /// Replies that there is no such key.
     #[inline(always)]
-    fn missing(&mut self) {
+    fn missing(&mut self, effect: Effect) -> Effect {
         self.writer.status(self.output, Status::NotFound);
+        effect
     }
 
     /// Replies with the value that a read returns. The effect is `effect` unless the value is too
