@@ -27,8 +27,11 @@ fn line(options: &[&str]) -> Value {
     let output = bench(&[options, &["--json"]].concat());
     assert!(output.status.success(), "{options:?}: {}", said(&output));
     let line: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
-    assert!((2000..2007).contains(&line["requests"].as_u64().expect("a number")), "{line}");
-    assert_eq!((&line["errors"], &line["lost"]), (&0.into(), &0.into()), "{line}");
+    let [requests, lost] = ["requests", "lost"].map(|name| line[name].as_u64().expect("a number"));
+    assert!((2000..2007).contains(&(requests + lost)), "{line}");
+    assert_eq!(line["errors"], 0, "{line}");
+    // A datagram counts as lost when its reply is late, which depends on the machine.
+    assert!(lost == 0 || options.contains(&"--udp"), "{line}");
     line
 }
 

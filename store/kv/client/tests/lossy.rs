@@ -160,7 +160,7 @@ fn a_pipeline_continues_after_a_lost_packet() {
         packets += 1;
         if packets == 2 { vec![] } else { vec![reply] }
     });
-    let timeout = Duration::from_secs(2);
+    let timeout = Duration::from_secs(10);
     let options = Options { timeout, retries: 0, ..options() };
     let mut pipeline = Pipeline::connect(&server.address, &options).expect("it listens");
     let mut submitted = Vec::new();
