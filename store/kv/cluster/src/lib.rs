@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Clusters of key-value servers.
+//!
+//! The slot map ([`Topology`]) and a lease for each node ([`Presence`]) are in a [`Registry`], which
+//! decides about every change by compare-and-swap: etcd, or a file of one machine. There is no other
+//! consensus, and nodes do not gossip.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod id;
+mod registry;
+mod slot_set;
+mod topology;
+
+pub use address::Address;
+pub use id::{NodeId, ParseIdError, ShardId};
+pub use registry::{Presence, Registry, RegistryError, Revision, State, SwapError, Versioned};
+pub use slot_set::{ParseSlotsError, SlotSet};
+pub use topology::{Member, Move, Shard, Topology};
