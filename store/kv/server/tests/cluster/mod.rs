@@ -57,3 +57,11 @@ fn requests_that_no_replica_has_are_lost() {
         println!("{error}");
     }
 }
+
+#[test]
+fn a_primary_that_stood_still_acknowledges_requests_too_late() {
+    if has_redis() {
+        let counts = redis(&[Fault::PausePrimary], rounds(2), false);
+        println!("{:?}", counts.unwrap_or_else(|error| panic!("{error}")));
+    }
+}
