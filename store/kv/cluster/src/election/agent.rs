@@ -31,8 +31,10 @@ pub struct Me {
 pub struct Facts {
     /// Bytes of the log.
     pub position: u64,
-    /// The term that covers the end of the log; 0 without complete data.
+    /// The term that covers the end of the log; 0 if there never was complete data.
     pub term: u64,
+    /// A whole copy of the primary's data replaces that log, and is not complete yet.
+    pub is_copying: bool,
     /// Positions that the replicas of this primary have confirmed.
     pub confirmed: Vec<(NodeId, u64)>,
     /// Commands have stopped since [`Action::Stop`], and the log has all of them.

@@ -26,7 +26,8 @@ pub enum Verdict {
 ///
 /// The replica with changes of the latest term wins, among those with the highest position, among
 /// those with the smallest id. Changes from before the first term of the lost primary do not
-/// suffice: that replica has never followed it.
+/// suffice: that replica has never followed it. If the best gets a whole copy, its data are not at
+/// hand, and nobody is elected, since the others lack some of them.
 pub fn verdict(shard: &Shard, nodes: &BTreeMap<NodeId, Presence>) -> Verdict {
     if nodes.contains_key(&shard.primary) {
         return Verdict::HasPrimary;
@@ -40,11 +41,10 @@ pub fn verdict(shard: &Shard, nodes: &BTreeMap<NodeId, Presence>) -> Verdict {
     if !unsealed.is_empty() {
         return Verdict::Waits(unsealed);
     }
-    let candidates = present().filter(|(_, presence)| can_lead(shard, presence));
-    let best = candidates.max_by_key(|(node, presence)| rank(*node, presence));
+    let best = present().max_by_key(|(node, presence)| rank(*node, presence));
     match best {
-        Some((node, _)) => Verdict::Elected(node),
-        None => {
+        Some((node, presence)) if can_lead(shard, presence) => Verdict::Elected(node),
+        _ => {
             let absent = shard.members.iter().filter(|member| !nodes.contains_key(&member.id));
             Verdict::Nobody(absent.map(|member| member.id).collect())
         }
@@ -52,12 +52,13 @@ pub fn verdict(shard: &Shard, nodes: &BTreeMap<NodeId, Presence>) -> Verdict {
 }
 
 /// A replica has the data of its shard, as far as one that lags behind can have it.
-pub(super) fn can_lead(shard: &Shard, presence: &Presence) -> bool {
-    presence.term > 0 && presence.term >= shard.since
+fn can_lead(shard: &Shard, presence: &Presence) -> bool {
+    presence.term > 0 && presence.term >= shard.since && !presence.is_copying
 }
 
-fn rank(node: NodeId, presence: &Presence) -> (u64, u64, Reverse<NodeId>) {
-    (presence.term, presence.position, Reverse(node))
+/// Among equals, one that can lead wins.
+fn rank(node: NodeId, presence: &Presence) -> (u64, u64, bool, Reverse<NodeId>) {
+    (presence.term, presence.position, !presence.is_copying, Reverse(node))
 }
 
 impl fmt::Display for Verdict {
@@ -73,7 +74,7 @@ impl fmt::Display for Verdict {
             }
             Self::Nobody(nodes) => write!(
                 formatter,
-                "no node that is present has the data; start one of {}",
+                "no node that is present has all data; start one of {}",
                 list(nodes)
             ),
             Self::Elected(node) => write!(formatter, "{node} becomes the primary"),
@@ -95,7 +96,15 @@ mod tests {
 
     fn presence((term, position): (u64, u64), sealed: Option<u64>) -> Presence {
         let address = Address::default();
-        Presence { session: 1, address, position, term, sealed, wants_to_lead: false }
+        Presence {
+            session: 1,
+            address,
+            position,
+            term,
+            is_copying: false,
+            sealed,
+            wants_to_lead: false,
+        }
     }
 
     /// Node 0 is the primary with term 7, and has been since term 5.
@@ -141,5 +150,11 @@ mod tests {
         let never = (1, presence((0, 0), Some(7)));
         let long_ago = (2, presence((4, 1_000), Some(7)));
         assert_eq!(count(&[never, long_ago]), Verdict::Nobody(vec![node(0), node(3)]));
+        let copying = |position| Presence { is_copying: true, ..presence((7, position), Some(7)) };
+        let whole = (3, presence((7, 5), Some(7)));
+        assert_eq!(count(&[(1, copying(4)), whole.clone()]), Verdict::Elected(node(3)));
+        assert_eq!(count(&[(1, copying(5)), whole.clone()]), Verdict::Elected(node(3)));
+        let nobody = Verdict::Nobody(vec![node(0), node(2)]);
+        assert_eq!(count(&[(1, copying(6)), whole]), nobody, "the third lacks a change");
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::agent::{Agent, Facts};
-use super::ballot::can_lead;
+use super::ballot::{Verdict, verdict};
 use super::role::Role;
 use crate::registry::Presence;
 
@@ -32,6 +32,7 @@ impl Agent {
             address: self.me.address.clone(),
             position: facts.position,
             term: facts.term,
+            is_copying: facts.is_copying,
             sealed,
             wants_to_lead: is_replica && self.wish.is_some_and(|end| now < end),
         }
@@ -40,12 +41,12 @@ impl Agent {
     /// The machine may have lost changes of this primary that a replica has. Without a lease of the
     /// primary, that replica is elected.
     pub(super) fn withholds_lease(&self) -> bool {
-        let Some(shard) = self.shard() else { return false };
-        let nodes = self.seen.iter().flat_map(|seen| &seen.nodes);
-        let mut others = nodes.filter(|(node, _)| **node != self.me.node);
-        self.me.may_have_lost
-            && !self.has_begun
-            && shard.primary == self.me.node
-            && others.any(|(node, it)| shard.member(*node).is_some() && can_lead(shard, it))
+        let (Some(seen), Some(shard)) = (&self.seen, self.shard()) else { return false };
+        if !self.me.may_have_lost || self.has_begun || shard.primary != self.me.node {
+            return false;
+        }
+        let mut others = seen.nodes.clone();
+        others.remove(&self.me.node);
+        matches!(verdict(shard, &others), Verdict::Waits(_) | Verdict::Elected(_))
     }
 }
