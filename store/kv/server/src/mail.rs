@@ -17,7 +17,7 @@
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
 //! | `Run` | one of each thread that sends errands, which wait for them |
 //! | `FollowUsers` | the changes of users that clients have made |
-//! | `Count` | one for a thread that asks |
+//! | `Count`, `Settle` | one for a thread that asks |
 //! | `Stop` | one |
 //!
 //! A client that was forgotten can watch or wait again only by a loan of the shard, which is behind
@@ -153,6 +153,12 @@ pub enum Message {
     Count {
         /// Where the answer goes.
         census: Sender<Census>,
+    },
+    /// The receiver follows the present routes of the cluster, and drops the sender when it has
+    /// executed what it had taken up before.
+    Settle {
+        /// Dropped as an answer.
+        done: Sender<()>,
     },
     /// The server stops.
     Stop,
