@@ -4,7 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod base64;
 pub mod batch;
 pub mod memcached;
+pub mod replication;
 pub mod resp;
 pub mod slots;
