@@ -9,6 +9,7 @@
 
 mod address;
 mod id;
+pub mod planning;
 mod registry;
 mod slot_set;
 mod topology;
