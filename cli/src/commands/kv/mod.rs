@@ -4,9 +4,11 @@
 mod bench;
 mod certificates;
 mod cli;
+mod connection;
 mod encryption;
 mod functions;
 mod inspect;
+mod redirection;
 mod serve;
 mod storage;
 mod tune;
