@@ -105,7 +105,9 @@ mod tests {
             address: Address { host: "kv".to_owned(), port: 1, ..Address::default() },
             position: 0,
             term: 1,
-            is_sealed: false,
+            is_copying: false,
+            sealed: None,
+            wants_to_lead: false,
         };
         State {
             topology: Some(Versioned { revision: Revision(1), topology }),

@@ -3,7 +3,7 @@
 
 use super::login::Login;
 use super::names::{self, short};
-use super::session::{Session, stored};
+use super::session::{Session, is_complete, stored};
 use crate::progress::ProgressLine;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -87,7 +87,7 @@ fn replica(state: &State, topology: &Topology, name: &str) -> anyhow::Result<Mem
 
 fn most_complete(state: &State, shard: &Shard) -> Option<Member> {
     let position = |node: &&Member| {
-        let presence = state.nodes.get(&node.id).filter(|it| it.term == shard.term);
+        let presence = state.nodes.get(&node.id).filter(|it| is_complete(shard, it));
         presence.map(|presence| presence.position)
     };
     let candidates = shard.replicas().filter(|node| position(node).is_some());

@@ -8,7 +8,7 @@ use freeport_kv_protocol::resp::Value;
 use serde::Serialize;
 
 /// Begin of the lines of `INFO cluster` about a move.
-const LINE: &str = "slot_move_";
+const LINE: &str = "cluster_move_";
 
 /// A move, as its source reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -17,10 +17,10 @@ pub struct Report {
     pub slots: String,
     /// Name of the step.
     pub state: String,
-    /// Copied bytes.
+    /// Bytes that were sent.
     pub bytes: u64,
-    /// Copied keys.
-    pub keys: u64,
+    /// Bytes to be sent, as far as is known.
+    pub total_bytes: u64,
     /// Why the last attempt failed.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
@@ -63,29 +63,29 @@ impl MoveProgress {
         if self.slots == 0 {
             return;
         }
-        let (bytes, keys) = self.reports.iter().fold((0_u64, 0_u64), |(bytes, keys), report| {
-            (bytes.saturating_add(report.bytes), keys.saturating_add(report.keys))
+        let (bytes, total) = self.reports.iter().fold((0_u64, 0_u64), |(bytes, total), report| {
+            (bytes.saturating_add(report.bytes), total.saturating_add(report.total_bytes))
         });
-        line.tell(&format!("{} slots to move; {keys} keys, {bytes} bytes copied", self.slots));
+        line.tell(&format!("{} slots to move; {bytes} of {total} bytes sent", self.slots));
     }
 }
 
 /// The moves that the source of the text gives away.
 fn reports(info: &str) -> Vec<Report> {
     let lines = info.lines().filter(|line| line.starts_with(LINE));
-    let exports = lines.filter_map(|line| {
+    let moves = lines.filter_map(|line| {
         let (_, fields) = line.split_once(':')?;
         let field = |name: &str| field(fields, name).unwrap_or_default().to_owned();
         let number = |name: &str| field(name).parse().unwrap_or(0);
-        (field("direction") == "export").then(|| Report {
+        Some(Report {
             slots: field("slots"),
             state: field("state"),
             bytes: number("bytes"),
-            keys: number("keys"),
+            total_bytes: number("total_bytes"),
             error: field("error"),
         })
     });
-    exports.collect()
+    moves.collect()
 }
 
 /// The value of a field in `a=1,b=2-3,5,c=4`: values may have commas before their digits.
@@ -111,23 +111,23 @@ mod tests {
     #[test]
     fn exports_are_read_from_the_information_of_a_node() {
         let info = "# Cluster\r\ncluster_enabled:1\r\n\
-                    slot_move_0:direction=export,peer=ab,slots=0-5,9,state=copying,bytes=12,\
-                    keys=3,lag_bytes=7,error=\r\n\
-                    slot_move_1:direction=import,peer=ab,slots=7,state=following,bytes=1,keys=1\r\n\
-                    slot_move_2:direction=export,slots=11,state=failed,bytes=x,error=no, not yet\r\n";
+                    cluster_move_0:to=ab,slots=0-5,9,state=copying,bytes=12,total_bytes=30,\
+                    error=\r\n\
+                    cluster_import_0:from=ab,slots=7,state=following,bytes=1\r\n\
+                    cluster_move_1:to=cd,slots=11,state=failed,bytes=x,error=no, not yet\r\n";
         let first = Report {
             slots: "0-5,9".to_owned(),
             state: "copying".to_owned(),
             bytes: 12,
-            keys: 3,
+            total_bytes: 30,
             error: String::new(),
         };
-        let third = Report {
+        let second = Report {
             slots: "11".to_owned(),
             state: "failed".to_owned(),
             error: "no, not yet".to_owned(),
             ..Report::default()
         };
-        assert_eq!(reports(info), [first, third]);
+        assert_eq!(reports(info), [first, second]);
     }
 }

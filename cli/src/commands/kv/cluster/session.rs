@@ -4,7 +4,9 @@
 use crate::progress::ProgressLine;
 use anyhow::{Context, bail};
 use clap::Args;
-use freeport_kv_cluster::{NodeId, Registry, State, SwapError, Topology, Versioned};
+use freeport_kv_cluster::{
+    NodeId, Presence, Registry, Shard, State, SwapError, Topology, Versioned,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -148,14 +150,18 @@ pub fn stored(state: &State) -> anyhow::Result<&Versioned> {
     state.topology.as_ref().context(missing)
 }
 
-/// All nodes of the cluster have a lease, and the changes of their shard's primary.
+/// All nodes of the cluster have a lease, and follow their shard's primary with all of its keys.
 pub fn is_settled(state: &State) -> bool {
     let Some(stored) = &state.topology else { return false };
     stored.topology.shards.iter().all(|shard| {
-        shard.members.iter().all(|member| {
-            state.nodes.get(&member.id).is_some_and(|presence| presence.term == shard.term)
-        })
+        let mut presences = shard.members.iter().map(|member| state.nodes.get(&member.id));
+        presences.all(|presence| presence.is_some_and(|it| is_complete(shard, it)))
     })
+}
+
+/// The node has changes of the shard's primary, and gets no whole copy now.
+pub fn is_complete(shard: &Shard, presence: &Presence) -> bool {
+    presence.term > 0 && presence.term >= shard.since && !presence.is_copying
 }
 
 #[cfg(test)]

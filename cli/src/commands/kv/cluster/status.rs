@@ -4,7 +4,7 @@
 use super::login::Login;
 use super::names::short;
 use super::progress::MoveProgress;
-use super::session::{Session, stored};
+use super::session::{Session, is_complete, stored};
 use super::table::Table;
 use super::warnings::{Warning, warnings};
 use clap::Args;
@@ -122,7 +122,7 @@ fn cells(presence: Option<&Presence>) -> [String; 2] {
     match presence {
         None => ["none".to_owned(), "-".to_owned()],
         Some(presence) => {
-            let lease = if presence.is_sealed { "sealed" } else { "yes" };
+            let lease = if presence.sealed.is_some() { "sealed" } else { "yes" };
             [lease.to_owned(), presence.position.to_string()]
         }
     }
@@ -146,8 +146,8 @@ fn moving(one: &Move, progress: &MoveProgress) -> String {
                 "" => String::new(),
                 error => format!("; last failure: {error}"),
             };
-            let (state, keys, bytes) = (&report.state, report.keys, report.bytes);
-            format!("{text}: {state}; {keys} keys, {bytes} bytes copied{error}")
+            let (state, bytes, total) = (&report.state, report.bytes, report.total_bytes);
+            format!("{text}: {state}; {bytes} of {total} bytes sent{error}")
         }
     }
 }
@@ -166,7 +166,8 @@ fn object(
             "role": role(shard, member.id),
             "address": member.address,
             "has_lease": presence.is_some(),
-            "is_sealed": presence.is_some_and(|presence| presence.is_sealed),
+            "is_complete": presence.is_some_and(|presence| is_complete(shard, presence)),
+            "sealed_term": presence.and_then(|presence| presence.sealed),
             "term": presence.map(|presence| presence.term),
             "position": presence.map(|presence| presence.position),
             "lag_bytes": lag(state, shard, member.id),

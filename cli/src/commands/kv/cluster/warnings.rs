@@ -2,7 +2,9 @@
 //! Problems of a cluster, each with what to do about it.
 
 use super::names::short;
-use freeport_kv_cluster::{Shard, State, Topology};
+use super::session::is_complete;
+use freeport_kv_cluster::election::{Verdict, verdict};
+use freeport_kv_cluster::{NodeId, Shard, State, Topology};
 
 /// A problem.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,17 +34,9 @@ fn check_shard(state: &State, topology: &Topology, shard: &Shard, found: &mut Ve
     let is_present = |node| state.nodes.contains_key(node);
     let primary = shard.primary();
     if !is_present(&primary.id) {
-        let heirs = shard.replicas().filter(|node| {
-            state.nodes.get(&node.id).is_some_and(|presence| presence.term == shard.term)
-        });
-        let advice = match heirs.count() {
-            0 => {
-                let node = short(primary.id);
-                format!(
-                    "start it again with its folder, or see `freeport kv cluster forget {node}`"
-                )
-            }
-            _ => "a replica takes its place when it has no lease any more".to_owned(),
+        let advice = match verdict(shard, &state.nodes) {
+            Verdict::Nobody(nodes) => lost(shard, &nodes),
+            verdict => verdict.to_string(),
         };
         let address = &primary.address;
         warn(format!("shard {id}: the primary at {address} has no lease; {advice}"), true);
@@ -57,7 +51,7 @@ fn check_shard(state: &State, topology: &Topology, shard: &Shard, found: &mut Ve
                 );
                 warn(text, false);
             }
-            Some(presence) if presence.term != shard.term && is_present(&primary.id) => {
+            Some(presence) if !is_complete(shard, presence) => {
                 warn(format!("shard {id}: the replica at {address} is not complete yet"), false);
             }
             Some(_) => {}
@@ -73,10 +67,22 @@ fn check_shard(state: &State, topology: &Topology, shard: &Shard, found: &mut Ve
     }
 }
 
+/// Advice if no present node can be the primary.
+fn lost(shard: &Shard, absent: &[NodeId]) -> String {
+    let of = |node: &NodeId| shard.member(*node).map(|member| member.address.to_string());
+    let addresses: Vec<String> = absent.iter().filter_map(of).collect();
+    let primary = short(shard.primary);
+    format!(
+        "no node with a lease has all keys; start that at {} again with its folder, or see `freeport \
+         kv cluster forget {primary}`",
+        addresses.join(" or ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use freeport_kv_cluster::{Address, Member, NodeId, Presence, SlotSet, planning};
+    use freeport_kv_cluster::{Address, Member, Presence, SlotSet, planning};
 
     fn member() -> Member {
         let address = Address { host: "kv".to_owned(), port: 1, ..Address::default() };
@@ -89,7 +95,9 @@ mod tests {
             address: node.address.clone(),
             position: 0,
             term: 1,
-            is_sealed: false,
+            is_copying: false,
+            sealed: None,
+            wants_to_lead: false,
         };
         let nodes = members.iter().map(|node| (node.id, presence(node)));
         State { topology: None, nodes: nodes.collect() }
@@ -116,7 +124,7 @@ mod tests {
         };
 
         let found = texts(&with(&[replica]), &map);
-        assert!(found[0].0 && found[0].1.contains("takes its place"), "{found:?}");
+        assert!(found[0].0 && found[0].1.contains("the election waits"), "{found:?}");
         let found = texts(&with(&[]), &map);
         assert!(found[0].0 && found[0].1.contains("forget"), "{found:?}");
         assert_eq!(found.len(), 2);

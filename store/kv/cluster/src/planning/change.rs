@@ -22,6 +22,7 @@ pub fn create(nodes: &[Member], replicas: usize) -> Result<Topology, PlanError> 
         slots: (first(number)..first(number + 1)).collect(),
         primary: members[0].id,
         term: 1,
+        since: 0,
         members,
     });
     Ok(Topology { epoch: 1, shards: shards.collect(), moves: vec![] })
@@ -54,6 +55,7 @@ pub fn add_shard(topology: &Topology, node: Member) -> Result<Topology, PlanErro
         slots: SlotSet::default(),
         primary: node.id,
         term: 1,
+        since: 0,
         members: vec![node],
     });
     Ok(next)

@@ -34,7 +34,7 @@ mod tests {
         let shards = slots.iter().map(|slots| {
             let member = node();
             let (id, primary) = (ShardId::random(), member.id);
-            Shard { id, slots: set(slots), primary, term: 1, members: vec![member] }
+            Shard { id, slots: set(slots), primary, term: 1, since: 0, members: vec![member] }
         });
         Topology { epoch: 5, shards: shards.collect(), moves: vec![] }
     }
