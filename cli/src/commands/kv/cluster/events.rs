@@ -50,12 +50,10 @@ fn leases(before: &State, after: &State, lines: &mut Vec<String>) {
             Some(old) if old.session != presence.session => {
                 lines.push(format!("node {name} at {place} has started again"));
             }
-            Some(old) if old.is_sealed != presence.is_sealed => {
-                lines.push(match presence.is_sealed {
-                    true => format!("node {name} at {place} is ready to be elected"),
-                    false => format!("node {name} at {place} follows again"),
-                })
-            }
+            Some(old) if old.sealed != presence.sealed => lines.push(match presence.sealed {
+                Some(term) => format!("node {name} at {place} has sealed term {term}"),
+                None => format!("node {name} at {place} follows again"),
+            }),
             Some(_) => {}
         }
     }
