@@ -10,6 +10,7 @@ mod encryption;
 mod functions;
 mod inspect;
 mod redirection;
+mod replication;
 mod serve;
 mod storage;
 mod tune;

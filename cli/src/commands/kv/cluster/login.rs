@@ -2,6 +2,7 @@
 //! Connections to nodes, for commands that ask them something.
 
 use crate::commands::kv::connection::Connection;
+use crate::commands::kv::replication::first_line;
 use anyhow::Context;
 use clap::Args;
 use freeport_kv_cluster::Address;
@@ -25,11 +26,8 @@ impl Login {
     pub fn connect(&self, address: &Address) -> anyhow::Result<Connection> {
         let mut connection = Connection::tcp(&address.to_string(), None)?;
         if let Some(path) = &self.password_file {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("{} cannot be read", path.display()))?;
-            let password = text.lines().next().unwrap_or("");
             connection
-                .run(&["AUTH", &self.user, password])
+                .run(&["AUTH", &self.user, &first_line(path)?])
                 .with_context(|| format!("{address} refused user `{}`", self.user))?;
         }
         Ok(connection)
