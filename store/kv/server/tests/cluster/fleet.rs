@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use freeport_kv_cluster::{Member, Registry, open, planning};
 use freeport_kv_protocol::resp::Value;
+use freeport_testbed::etcd::Etcd;
+use freeport_testbed::wait_until;
 
 use super::process::{Node, Program};
 use super::routes::Routes;
@@ -22,6 +26,8 @@ const ABSENT: Duration = Duration::from_secs(2);
 pub struct Fleet {
     pub nodes: Vec<Node>,
     pub shape: Shape,
+    registry: String,
+    _etcd: Option<Etcd>,
     /// It has the folders of the nodes, and what they share.
     _folder: tempfile::TempDir,
 }
@@ -45,16 +51,44 @@ enum Role {
 
 impl Fleet {
     /// Starts nodes, and makes a cluster of them: each shard has an equal part of the slots.
-    pub fn new(program: &Program, shape: Shape) -> Self {
+    pub fn new(program: Program, shape: Shape) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
+        let (registry, etcd) = match program {
+            Program::Freeport { has_etcd: true, .. } => {
+                let etcd = Etcd::start(folder.path()).expect("etcd is installed");
+                (format!("etcd://{}/cluster", etcd.address()), Some(etcd))
+            }
+            _ => (format!("file:{}", folder.path().join("registry").display()), None),
+        };
         let count = shape.shards * (1 + shape.replicas);
         let place = |number: usize| folder.path().join(number.to_string());
-        let nodes = (0..count).map(|number| Node::new(program, place(number))).collect();
-        let fleet = Self { nodes, shape, _folder: folder };
+        let nodes = (0..count).map(|number| Node::new(program, place(number), &registry));
+        let nodes = nodes.collect();
+        let fleet = Self { nodes, shape, registry, _etcd: etcd, _folder: folder };
         match program {
+            Program::Freeport { .. } => fleet.join(),
             Program::Redis => fleet.join_redis(),
         }
         fleet
+    }
+
+    /// Makes a slot map of all nodes that have a lease.
+    fn join(&self) {
+        let registry = self.registry();
+        let read = || registry.read().expect("the registry answers").nodes;
+        wait_until("all nodes have a lease", || read().len() == self.nodes.len());
+        let mut members: Vec<Member> = read()
+            .into_iter()
+            .map(|(id, presence)| Member { id, address: presence.address })
+            .collect();
+        members.sort_by_key(|member| member.address.port);
+        let topology = planning::create(&members, self.shape.replicas).expect("there are enough");
+        registry.swap(None, None, &topology).expect("there is none yet");
+    }
+
+    /// Where nodes of ours agree.
+    pub fn registry(&self) -> Arc<dyn Registry> {
+        open(&self.registry).unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn join_redis(&self) {

@@ -36,32 +36,65 @@ fn has_redis() -> bool {
     is_installed
 }
 
-fn redis(faults: &'static [Fault], rounds: u64, pretends: bool) -> Result<Counts, String> {
-    let shape = Shape { shards: 3, replicas: 1 };
-    run(&Trial { program: Program::Redis, shape, faults, rounds, seed: seed(), pretends })
+const SHAPE: Shape = Shape { shards: 3, replicas: 1 };
+/// All that does not lose requests which `WAIT` has confirmed.
+const FAULTS: &[Fault] = &[
+    Fault::KillPrimary,
+    Fault::PausePrimary,
+    Fault::KillReplica,
+    Fault::KillShard,
+    Fault::LoseNewest,
+];
+
+fn trial(program: Program, faults: &'static [Fault], rounds: u64) -> Trial {
+    Trial { program, shape: SHAPE, faults, rounds, seed: seed(), pretends: false }
+}
+
+fn passes(trial: &Trial) -> Counts {
+    let counts = run(trial).unwrap_or_else(|error| panic!("{error}"));
+    println!("{counts:?}");
+    assert!(counts.confirmations > 0, "the guarantee was not used: {counts:?}");
+    counts
+}
+
+/// Besides, a primary that has lost its lease acknowledges nothing.
+fn keeps(trial: &Trial) {
+    assert_eq!(passes(trial).late, 0);
+}
+
+const FREEPORT: Program = Program::Freeport { workers: 1, has_etcd: false };
+
+#[test]
+fn nodes_keep_what_a_replica_has_confirmed() {
+    keeps(&trial(FREEPORT, FAULTS, rounds(2)));
+}
+
+#[test]
+fn nodes_with_three_workers_keep_what_a_replica_has_confirmed() {
+    let program = Program::Freeport { workers: 3, has_etcd: false };
+    keeps(&trial(program, FAULTS, rounds(1)));
 }
 
 #[test]
 fn redis_keeps_what_a_replica_has_confirmed() {
     if has_redis() {
-        let faults = &[Fault::KillPrimary, Fault::KillReplica, Fault::PausePrimary];
-        let counts = redis(faults, rounds(2), false).unwrap_or_else(|error| panic!("{error}"));
-        println!("{counts:?}");
+        passes(&trial(Program::Redis, FAULTS, rounds(1)));
     }
 }
 
+/// So the comparison notices a loss.
 #[test]
 fn requests_that_no_replica_has_are_lost() {
-    if has_redis() {
-        let error = redis(&[Fault::LoseNewest], 1, true).expect_err("they are lost");
-        println!("{error}");
-    }
+    let trial = Trial { pretends: true, ..trial(FREEPORT, &[Fault::LoseNewest], 1) };
+    let error = run(&trial).expect_err("they are lost");
+    assert!(error.contains("no number of the requests explains"), "{error}");
 }
 
+/// Redis has no lease. So the comparison notices acknowledgments of a node that has been replaced.
 #[test]
-fn a_primary_that_stood_still_acknowledges_requests_too_late() {
+fn a_primary_of_redis_that_stood_still_acknowledges_requests_too_late() {
     if has_redis() {
-        let counts = redis(&[Fault::PausePrimary], rounds(2), false);
-        println!("{:?}", counts.unwrap_or_else(|error| panic!("{error}")));
+        let counts = passes(&trial(Program::Redis, &[Fault::PausePrimary], rounds(2)));
+        assert!(counts.late > 0, "{counts:?}");
     }
 }

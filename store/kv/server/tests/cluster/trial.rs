@@ -50,7 +50,7 @@ pub struct Trial {
 /// The cluster has lost a confirmed request, or has something that nobody wrote.
 pub fn run(trial: &Trial) -> Result<Counts, String> {
     let mut random = Rng::with_seed(trial.seed);
-    let mut fleet = Fleet::new(&trial.program, trial.shape);
+    let mut fleet = Fleet::new(trial.program, trial.shape);
     let has_functions = trial.program.has_functions();
     let mut writers: Vec<Writer> = (0..CLIENTS * trial.shape.shards)
         .map(|number| {
