@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use freeport_kv_cluster::{Member, Registry, open, planning};
 use freeport_kv_protocol::resp::Value;
-use freeport_testbed::etcd::Etcd;
+use freeport_testbed::etcd::EtcdServer;
 use freeport_testbed::wait_until;
 
 use super::process::{Node, Program};
@@ -27,7 +27,7 @@ pub struct Fleet {
     pub nodes: Vec<Node>,
     pub shape: Shape,
     registry: String,
-    _etcd: Option<Etcd>,
+    _etcd: Option<EtcdServer>,
     /// It has the folders of the nodes, and what they share.
     _folder: tempfile::TempDir,
 }
@@ -55,7 +55,7 @@ impl Fleet {
         let folder = tempfile::tempdir().expect("a folder");
         let (registry, etcd) = match program {
             Program::Freeport { has_etcd: true, .. } => {
-                let etcd = Etcd::start(folder.path()).expect("etcd is installed");
+                let etcd = EtcdServer::start(folder.path()).expect("etcd is installed");
                 (format!("etcd://{}/cluster", etcd.address()), Some(etcd))
             }
             _ => (format!("file:{}", folder.path().join("registry").display()), None),
@@ -75,9 +75,12 @@ impl Fleet {
     /// Makes a slot map of all nodes that have a lease.
     fn join(&self) {
         let registry = self.registry();
-        let read = || registry.read().expect("the registry answers").nodes;
-        wait_until("all nodes have a lease", || read().len() == self.nodes.len());
-        let mut members: Vec<Member> = read()
+        let mut present = BTreeMap::new();
+        wait_until("all nodes have a lease", || {
+            present = registry.read().map(|state| state.nodes).unwrap_or_default();
+            present.len() == self.nodes.len()
+        });
+        let mut members: Vec<Member> = present
             .into_iter()
             .map(|(id, presence)| Member { id, address: presence.address })
             .collect();
