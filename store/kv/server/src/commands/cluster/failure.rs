@@ -24,6 +24,6 @@ pub(super) fn failover(context: &mut Context<'_>) -> Result<Flow, Error> {
     if !is_asked {
         return Err(Error::fixed("ERR You should send CLUSTER FAILOVER to a replica"));
     }
-    context.reply.raw(OK);
+    context.reply().raw(OK);
     Ok(Flow::Continue)
 }
