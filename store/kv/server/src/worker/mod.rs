@@ -19,6 +19,7 @@ mod counting;
 mod datagrams;
 mod delivering;
 mod errands;
+mod fencing;
 mod handshakes;
 mod imaging;
 mod invalidating;
@@ -65,6 +66,7 @@ use applying::Copying;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 pub use errands::Errand;
 use errands::Errands;
+use fencing::Fencing;
 use imaging::Imaging;
 use invalidating::Notices;
 pub use lending::Forgotten;
@@ -110,6 +112,8 @@ pub struct Worker {
     /// Clients whose requests wait for the end of a pause.
     paused: Vec<u64>,
     is_stopping: bool,
+    /// The server was a replica when the worker looked at its role last.
+    was_replica: bool,
     core: Core,
 }
 
@@ -159,6 +163,8 @@ pub struct Core {
     pub is_watchful: bool,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
+    /// Output that waits for the lease.
+    pub fencing: Fencing,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
     /// The server takes the keys of its primary, and has none meanwhile.
@@ -220,6 +226,7 @@ impl Worker {
             is_guarded: false,
             is_watchful: false,
             is_fenced: false,
+            fencing: Fencing::default(),
             unit_slot: UnitSlot::default(),
             is_loading: false,
             copying: None,
@@ -245,6 +252,7 @@ impl Worker {
             stopped: vec![],
             paused: vec![],
             is_stopping: false,
+            was_replica: false,
             core,
         }
     }

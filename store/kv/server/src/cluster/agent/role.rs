@@ -7,7 +7,7 @@ use freeport_kv_cluster::SlotSet;
 use freeport_kv_cluster::election;
 
 use super::Event;
-use crate::cluster::Cluster;
+use crate::cluster::Stopper;
 use crate::replication::{Leader, Replication, RoleError};
 use crate::shared::Shared;
 
@@ -41,12 +41,12 @@ pub fn run(shared: &Shared, changes: &Receiver<Change>, events: &Sender<Event>) 
     while let Ok(change) = changes.recv() {
         let event = match change {
             Change::Stop { number, slots } => {
-                cluster.stop(&slots);
+                cluster.stop(Stopper::HandOver, &slots);
                 stopped = slots;
                 Event::Stopped { number }
             }
             Change::Continue => {
-                cluster.resume(&std::mem::take(&mut stopped));
+                cluster.resume(Stopper::HandOver, &std::mem::take(&mut stopped));
                 continue;
             }
             change => match change_role(shared, replication, change) {
@@ -73,8 +73,9 @@ fn change_role(
         Change::Follow(election::Leader { node, address, term }) => {
             replication.follow(shared, Leader { node: Some(node), address, term })
         }
+        // A primary takes no more writes. A part of a copy is not used.
+        Change::Seal if !replication.is_replica() => replication.wait_for_leader(shared),
         Change::Seal => match replication.seal(shared) {
-            // What it has got of the copy is not used.
             Err(RoleError::Loading) => replication.wait_for_leader(shared),
             sealed => sealed.map(drop),
         },
