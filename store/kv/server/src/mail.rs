@@ -17,6 +17,7 @@
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
 //! | `Run` | one of each thread that sends errands, which wait for them |
 //! | `FollowUsers` | the changes of users that clients have made |
+//! | `FollowRoutes` | the changes of the slot map |
 //! | `Count`, `Settle` | one for a thread that asks |
 //! | `Stop` | one |
 //!
@@ -154,6 +155,8 @@ pub enum Message {
         /// Where the answer goes.
         census: Sender<Census>,
     },
+    /// The routes of the cluster have changed: what waited for that is looked at again.
+    FollowRoutes,
     /// The receiver follows the present routes of the cluster, and drops the sender when it has
     /// executed what it had taken up before.
     Settle {

@@ -73,6 +73,7 @@ use measuring::Stopwatch;
 use network::Network;
 pub use parcels::{Gathering, Parcel};
 use polling::Polled;
+use routing::UnitSlot;
 
 /// Token of the mailbox.
 pub const WAKER: Token = Token(0);
@@ -104,6 +105,8 @@ pub struct Worker {
     next_expiry_ms: u64,
     /// When what changes slowly is looked at, in milliseconds since 1970.
     next_look_ms: u64,
+    /// Clients whose requests are on slots that were stopped.
+    stopped: Vec<u64>,
     /// Clients whose requests wait for the end of a pause.
     paused: Vec<u64>,
     is_stopping: bool,
@@ -153,11 +156,17 @@ pub struct Core {
     /// What is done with commands on each slot, if the server is a node of a cluster.
     pub routes: Option<Arc<Routes>>,
     /// There is a pause, a monitor, or a limit of memory above which commands are refused.
+    pub is_guarded: bool,
+    /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
     /// The server takes the keys of its primary, and has none meanwhile.
     pub is_loading: bool,
     /// What it needs to execute batches of a primary, once it has.
     pub copying: Option<Box<Copying>>,
+    /// The lease of the node had run out when the turn began.
+    pub is_fenced: bool,
+    /// The slot of the keys of the transaction or script that is being executed.
+    pub unit_slot: UnitSlot,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -210,9 +219,12 @@ impl Worker {
             pause: None,
             monitors: vec![],
             routes: shared.cluster.as_ref().map(Cluster::routes),
+            is_guarded: false,
             is_watchful: false,
             is_loading: false,
             copying: None,
+            is_fenced: false,
+            unit_slot: UnitSlot::default(),
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
@@ -232,6 +244,7 @@ impl Worker {
             operations: Operations::default(),
             next_expiry_ms: 0,
             next_look_ms: 0,
+            stopped: vec![],
             paused: vec![],
             is_stopping: false,
             was_replica: false,
@@ -370,6 +383,7 @@ impl Worker {
                 // Nobody may wait for it any more.
                 let _ = census.send(self.census());
             }
+            Message::FollowRoutes => self.follow_routes(),
             Message::Settle { done } => self.settle(done),
             Message::Stop => self.is_stopping = true,
         }
