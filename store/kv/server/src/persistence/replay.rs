@@ -100,6 +100,7 @@ impl Loader {
                     Database::new(store, effects, database, self.now_ms).remove(key);
                 }
                 Record::Functions { version, dump } => self.set_functions(version, dump),
+                Record::Pairs(pairs) => self.load_pairs(pairs)?,
             }
             self.forget_effects();
         }
