@@ -19,6 +19,7 @@ mod census;
 mod channels;
 mod client;
 mod clients;
+mod cluster;
 mod commands;
 mod configuration;
 mod connection;
@@ -44,6 +45,7 @@ mod tracking;
 mod worker;
 
 pub use census::Census;
+pub use cluster::{ClusterOptions, IdentityError, View};
 pub use error::ServerError;
 pub use freeport_kv_journal::{Policy, Progress, Recovered};
 pub use options::{Bind, EvictionPolicy, Options};

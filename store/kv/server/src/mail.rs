@@ -16,7 +16,7 @@
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
 //! | `FollowUsers` | the changes of users that clients have made |
-//! | `Count` | one for a thread that asks |
+//! | `Count`, `Settle` | one for a thread that asks |
 //! | `Stop` | one |
 //!
 //! A client that was forgotten can watch or wait again only by a loan of the shard, which is behind
@@ -147,6 +147,12 @@ pub enum Message {
     Count {
         /// Where the answer goes.
         census: Sender<Census>,
+    },
+    /// The receiver follows the present routes of the cluster, and drops the sender when it has
+    /// executed what it had taken up before.
+    Settle {
+        /// Dropped as an answer.
+        done: Sender<()>,
     },
     /// The server stops.
     Stop,

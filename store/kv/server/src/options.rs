@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use freeport_kv_functions::Registry;
 
+use crate::cluster::ClusterOptions;
 use crate::persistence::PersistenceOptions;
 use crate::tls::TlsOptions;
 pub use freeport_kv_commands::Policy as EvictionPolicy;
@@ -56,6 +57,8 @@ pub struct Options {
     pub functions: Registry,
     /// Where changes are kept; nowhere: the data is gone when the server ends.
     pub persistence: Option<PersistenceOptions>,
+    /// The cluster that it is a node of; this needs a folder.
+    pub cluster: Option<ClusterOptions>,
 }
 
 impl Options {
@@ -91,6 +94,7 @@ impl Default for Options {
             metrics: None,
             functions: Registry::built_in(),
             persistence: None,
+            cluster: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
+use freeport_kv_cluster::NodeId;
 use freeport_kv_commands::ShardOptions;
 use freeport_kv_engine::{Engine, Options as EngineOptions};
 use freeport_kv_items::Items;
@@ -15,6 +16,7 @@ use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
 use crate::census::Census;
+use crate::cluster;
 use crate::datagrams::Datagrams;
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
@@ -78,6 +80,7 @@ impl Server {
                 return Err(ServerError::None(what));
             }
         }
+        let node = node(&options)?;
         let shard_options = shard_options(&options)?;
         let mut listeners = vec![];
         for (binds, protocol) in [
@@ -110,6 +113,7 @@ impl Server {
                 *address = chosen;
             }
         }
+        announce(&mut options);
         let (mut datagrams, mut udp_addresses) = (vec![], vec![]);
         datagrams.resize_with(options.workers, Vec::new);
         for (number, address) in options.batch_udp.iter_mut().enumerate() {
@@ -140,7 +144,7 @@ impl Server {
         if let Some(loading) = loading {
             (listeners, guests) = loading.end()?;
         }
-        let mut shared = Shared::new(options, mailboxes, persistence);
+        let mut shared = Shared::new(options, mailboxes, persistence, node);
         shared.configuration.tls = tls;
         let shared = Arc::new(shared);
         if let Some(path) = &shared.options.access_file {
@@ -278,6 +282,37 @@ fn wake_by_log(shared: &Arc<Shared>) {
     let mailboxes = shared.mailboxes.clone();
     let wake = move || mailboxes.iter().for_each(Mailbox::log_has_advanced);
     persistence.journal.on_release(Box::new(wake));
+}
+
+/// The node that the server is in its cluster, if it is in one.
+fn node(options: &Options) -> Result<Option<NodeId>, ServerError> {
+    if options.cluster.is_none() {
+        return Ok(None);
+    }
+    if options.has_memcached() {
+        return Err(ServerError::MemcachedInCluster);
+    }
+    let Some(persistence) = &options.persistence else { return Err(ServerError::NoFolder) };
+    Ok(Some(cluster::identity(&persistence.folder)?))
+}
+
+/// Ports that a node of a cluster announces, if they are 0, become those that it listens on.
+fn announce(options: &mut Options) {
+    let Some(cluster) = &mut options.cluster else { return };
+    let first = |binds: &[Bind]| {
+        binds.iter().find_map(|bind| match bind {
+            Bind::Tcp(address) => Some(address.port()),
+            Bind::Unix(_) | Bind::Fabric(_) => None,
+        })
+    };
+    let announced = &mut cluster.address;
+    if announced.port == 0 {
+        announced.port = first(&options.resp).unwrap_or(0);
+    }
+    let tls = options.tls.as_ref().and_then(|tls| first(&tls.resp));
+    announced.tls_port = announced.tls_port.filter(|port| *port != 0).or(tls);
+    let batch = first(&options.batch);
+    announced.batch_port = announced.batch_port.filter(|port| *port != 0).or(batch);
 }
 
 /// Options of each shard, checked, so that a shard can make its databases when they get keys.

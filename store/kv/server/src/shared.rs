@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use freeport_kv_cluster::NodeId;
 use freeport_kv_commands::Table;
 
 use crate::access::{Catalog, Users};
 use crate::channels::Channels;
 use crate::clients::Clients;
+use crate::cluster::Cluster;
 use crate::commands::{Action, table};
 use crate::configuration::Configuration;
 use crate::mail::{Mailbox, Message};
@@ -52,7 +54,7 @@ pub struct Shared {
     /// Parameters.
     pub configuration: Configuration,
     /// Changes with every parameter, pause and monitor; workers compare it.
-    pub version: AtomicU64,
+    pub version: Arc<AtomicU64>,
     /// Counts of each worker.
     pub statistics: Vec<Arc<Statistics>>,
     /// Commands that took long.
@@ -63,6 +65,8 @@ pub struct Shared {
     pub rates: Mutex<Rates>,
     /// The files that changes are kept in, if they are.
     pub persistence: Option<Persistence>,
+    /// The node of a cluster that the server is, if it is one.
+    pub cluster: Option<Cluster>,
     /// A random name of this run of the server, 40 hexadecimal digits.
     pub run_id: String,
     pause: Mutex<Option<Pause>>,
@@ -86,29 +90,36 @@ impl Shared {
         options: Options,
         mailboxes: Vec<Mailbox>,
         persistence: Option<Persistence>,
+        node: Option<NodeId>,
     ) -> Self {
         let table = Arc::new(table());
         let catalog = Catalog::new(&table);
         let numbers = catalog.len();
         let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(numbers))).collect();
+        let version = Arc::new(AtomicU64::new(1));
+        let mailboxes: Arc<[Mailbox]> = mailboxes.into();
+        let cluster = node
+            .zip(options.cluster.clone())
+            .map(|(me, options)| Cluster::new(me, options, version.clone(), mailboxes.clone()));
         Self {
             refused_clients: AtomicU64::new(0),
             users: Users::new(catalog),
             registry: Clients::default(),
             table,
             configuration: Configuration::new(&options),
-            version: AtomicU64::new(1),
+            version,
             statistics,
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),
             rates: Mutex::default(),
             persistence,
+            cluster,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
             trackers: Trackers::new(mailboxes.len()),
-            mailboxes: mailboxes.into(),
+            mailboxes,
             channels: Channels::default(),
             library: Library::default(),
             started: Instant::now(),

@@ -16,6 +16,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 
 use super::batch::Parcel as BatchParcel;
 use super::parcels::Parcel;
@@ -47,6 +48,8 @@ pub(super) struct Lending {
     /// Operations of packets of other workers that wait for it.
     #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
     batches: Vec<Box<BatchParcel>>,
+    /// Those that wait until nothing of the above does. Dropping one is the answer.
+    pub(super) settling: Vec<Sender<()>>,
     /// Things that the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
@@ -192,6 +195,7 @@ impl Worker {
         for parcel in std::mem::take(&mut self.lending.batches) {
             self.execute_batch_for(parcel);
         }
+        self.end_settling();
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {
             self.resume(client);

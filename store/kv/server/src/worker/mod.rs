@@ -31,6 +31,7 @@ mod polling;
 mod recording;
 mod requests;
 mod rights;
+mod routing;
 mod serving;
 mod timing;
 mod watching;
@@ -47,6 +48,7 @@ use freeport_kv_protocol::batch::Operations;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
+use crate::cluster::{Cluster, Routes};
 use crate::commands::Action;
 use crate::configuration::Settings;
 use crate::datagrams::Datagrams;
@@ -139,6 +141,8 @@ pub struct Core {
     pub pause: Option<Pause>,
     /// Workers and clients that see all commands.
     pub monitors: Vec<(usize, u64)>,
+    /// What is done with commands on each slot, if the server is a node of a cluster.
+    pub routes: Option<Arc<Routes>>,
     /// There is a pause, a monitor, or a limit of memory above which commands are refused.
     pub is_watchful: bool,
     /// More keys of the own shard have to be evicted.
@@ -192,6 +196,7 @@ impl Worker {
             stopwatch: Stopwatch::new(),
             pause: None,
             monitors: vec![],
+            routes: shared.cluster.as_ref().map(Cluster::routes),
             is_watchful: false,
             is_evicting: false,
             is_eviction_short: false,
@@ -347,6 +352,7 @@ impl Worker {
                 // Nobody may wait for it any more.
                 let _ = census.send(self.census());
             }
+            Message::Settle { done } => self.settle(done),
             Message::Stop => self.is_stopping = true,
         }
     }

@@ -16,6 +16,7 @@ use freeport_kv_protocol::resp::{RequestReader, Writer};
 use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
+use crate::cluster::Cluster;
 use crate::commands::Flow;
 use crate::configuration::{Settings, events};
 use crate::connection::Connection;
@@ -51,6 +52,7 @@ impl Core {
         self.effects.broadcast_prefixes = self.shared.trackers.prefixes();
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
+        self.routes = self.shared.cluster.as_ref().map(Cluster::routes);
         self.is_watchful =
             self.pause.is_some() || !self.monitors.is_empty() || self.settings.refuses();
         self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);

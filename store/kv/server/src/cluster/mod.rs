@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A server as a node of a cluster: what it knows of the others, and which slots it serves.
+//!
+//! The agent reads the registry and sets the [`View`]. Moves of slots [stop](Cluster::stop) and
+//! [give away](Cluster::give) slots for a moment. Both make new [`Routes`], a state for each slot,
+//! which workers follow as they follow the parameters.
+
+mod fence;
+mod identity;
+mod routes;
+mod view;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use freeport_kv_cluster::{Address, NodeId, Registry, ShardId, SlotSet};
+
+use crate::mail::{Mailbox, Message};
+pub use fence::Fence;
+pub use identity::{IdentityError, identity};
+pub use routes::{Gift, Routes, SlotState};
+pub use view::View;
+
+/// How a server takes part in a cluster.
+#[derive(Clone)]
+pub struct ClusterOptions {
+    /// The place where the nodes agree.
+    pub registry: Arc<dyn Registry>,
+    /// Addresses of this node, as clients and other nodes reach it. A port that is 0 becomes that
+    /// of the first listener of its kind.
+    pub address: Address,
+    /// Time after which a node without a sign of life counts as failed (`cluster-node-timeout`).
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for ClusterOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ClusterOptions")
+            .field("address", &self.address)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The node that a server is.
+pub struct Cluster {
+    /// Its name.
+    pub me: NodeId,
+    /// How it takes part.
+    pub options: ClusterOptions,
+    /// Whether its lease lasts.
+    pub fence: Fence,
+    routes: Mutex<Arc<Routes>>,
+    /// Changes with the routes, and with everything else that workers follow.
+    version: Arc<AtomicU64>,
+    mailboxes: Arc<[Mailbox]>,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { me, options, .. } = self;
+        formatter
+            .debug_struct("Cluster")
+            .field("me", me)
+            .field("options", options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// A node that knows no other yet, and serves no slot.
+    pub fn new(
+        me: NodeId,
+        options: ClusterOptions,
+        version: Arc<AtomicU64>,
+        mailboxes: Arc<[Mailbox]>,
+    ) -> Self {
+        let routes = Mutex::new(Arc::new(Routes::new(View::empty(me))));
+        Self { me, options, fence: Fence::default(), routes, version, mailboxes }
+    }
+
+    /// The present view.
+    pub fn view(&self) -> Arc<View> {
+        self.routes().view.clone()
+    }
+
+    /// The present state of each slot.
+    pub fn routes(&self) -> Arc<Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the view. Clients that wait for keys of slots which the node no longer serves are
+    /// redirected. Does not wait for the workers.
+    pub fn set_view(&self, view: View) {
+        self.change(|routes| routes.with_view(view));
+    }
+
+    /// Commands on these slots wait from now on. When this returns, none is being executed, and all
+    /// that were have been appended to the log. Waits for the workers, so no worker may call it.
+    pub fn stop(&self, slots: &SlotSet) {
+        self.change(|routes| routes.with_stopped(routes.stopped.union(slots)));
+        self.settle();
+    }
+
+    /// Commands on these slots no longer wait.
+    pub fn resume(&self, slots: &SlotSet) {
+        self.change(|routes| routes.with_stopped(routes.stopped.without(slots)));
+    }
+
+    /// The slots belong to another shard, whose primary may not know it yet: clients are sent there
+    /// with `ASK`. Commands that waited no longer do.
+    pub fn give(&self, slots: &SlotSet, to: ShardId) {
+        self.change(|routes| {
+            let gift = Gift { slots: slots.clone(), to };
+            routes.with_stopped(routes.stopped.without(slots)).with_gift(gift)
+        });
+    }
+
+    /// The new primary of these slots knows that it is: clients are sent there with `MOVED`.
+    pub fn forget_gift(&self, slots: &SlotSet) {
+        self.change(|routes| routes.without_gift(slots));
+    }
+
+    /// The node has everything of these slots: it serves clients that were sent here with `ASK`.
+    pub fn accept(&self, slots: &SlotSet) {
+        self.change(|routes| routes.with_accepted(routes.accepted.union(slots)));
+    }
+
+    /// Clients that were sent here with `ASK` for these slots are refused.
+    pub fn refuse(&self, slots: &SlotSet) {
+        self.change(|routes| routes.with_accepted(routes.accepted.without(slots)));
+    }
+
+    fn change(&self, change: impl FnOnce(&Routes) -> Routes) {
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        *routes = Arc::new(change(&routes));
+        drop(routes);
+        self.version.fetch_add(1, Ordering::Release);
+        self.mailboxes.iter().for_each(Mailbox::rouse);
+    }
+
+    /// Waits until all workers follow the present routes, and have executed what they had taken up
+    /// before. The first round ends when nobody takes up anything by older routes; messages that
+    /// were sent until then arrive before those of the second.
+    fn settle(&self) {
+        self.round();
+        self.round();
+    }
+
+    fn round(&self) {
+        let (done, all_done) = std::sync::mpsc::channel();
+        for mailbox in self.mailboxes.iter() {
+            mailbox.send(Message::Settle { done: done.clone() });
+        }
+        drop(done);
+        // Ends when every worker has answered, or is gone.
+        while all_done.recv().is_ok() {}
+    }
+}
