@@ -194,7 +194,8 @@ impl Shared {
 
     /// The time in milliseconds since 1970. It does not go back behind changes that were recovered.
     pub fn now_ms(&self) -> u64 {
-        now_ms().max(self.persistence.as_ref().map_or(0, |persistence| persistence.floor_ms))
+        let floor_ms = self.persistence.as_ref().map(|it| it.floor_ms.load(Ordering::Relaxed));
+        now_ms().max(floor_ms.unwrap_or(0))
     }
 
     /// The workers end.

@@ -17,6 +17,7 @@ mod busy;
 mod counting;
 mod datagrams;
 mod delivering;
+mod errands;
 mod handshakes;
 mod imaging;
 mod invalidating;
@@ -59,6 +60,8 @@ use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
+pub use errands::Errand;
+use errands::Errands;
 use imaging::Imaging;
 use invalidating::Notices;
 pub use lending::Forgotten;
@@ -87,6 +90,7 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    errands: Errands,
     imaging: Imaging,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
@@ -210,6 +214,7 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            errands: Errands::default(),
             imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
@@ -347,6 +352,7 @@ impl Worker {
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
+            Message::Run { errand } => self.borrow_for_errand(errand),
             Message::FollowUsers => self.follow_users(),
             Message::Count { census } => {
                 // Nobody may wait for it any more.
