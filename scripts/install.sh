@@ -45,6 +45,8 @@ for_test=(
     "default-jdk-headless=javac"
     "golang-go=go"
     "systemd=systemd-analyze"
+    "etcd-server=etcd"
+    "etcd-client=etcdctl"
 )
 # More programs, which are tested if they are installed.
 applications=(
@@ -86,6 +88,7 @@ services=(
     "openssh-server=ssh"
     "openvswitch-switch=openvswitch-switch"
     "postgresql=postgresql"
+    "etcd-server=etcd"
     "haproxy=haproxy"
     "lighttpd=lighttpd"
     "mosquitto=mosquitto"

@@ -8,13 +8,17 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod clock;
 mod id;
+mod memory;
 mod registry;
 mod slot_set;
 mod topology;
 
 pub use address::Address;
+pub use clock::boot_time;
 pub use id::{NodeId, ParseIdError, ShardId};
+pub use memory::{Fault, MemoryClient, MemoryRegistry};
 pub use registry::{Presence, Registry, RegistryError, Revision, State, SwapError, Versioned};
 pub use slot_set::{ParseSlotsError, SlotSet};
 pub use topology::{Member, Move, Shard, Topology};

@@ -50,6 +50,19 @@ pub struct State {
     pub nodes: BTreeMap<NodeId, Presence>,
 }
 
+impl State {
+    /// Differs from an earlier state in more than positions.
+    pub fn is_news(&self, seen: &Self) -> bool {
+        let revision = |state: &Self| state.topology.as_ref().map(|stored| stored.revision);
+        let are_same = |(mine, its): (&Presence, &Presence)| {
+            *mine == Presence { position: mine.position, ..its.clone() }
+        };
+        revision(self) != revision(seen)
+            || !self.nodes.keys().eq(seen.nodes.keys())
+            || !self.nodes.values().zip(seen.nodes.values()).all(are_same)
+    }
+}
+
 /// The place where the nodes of a cluster agree.
 ///
 /// # Promises
