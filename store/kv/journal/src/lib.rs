@@ -62,13 +62,17 @@
 #![forbid(unsafe_code)]
 
 mod committer;
+mod copying;
 pub mod disk;
 mod error;
 pub mod faulty;
 mod folder;
+mod following;
 mod frame;
 pub mod inspect;
+mod installing;
 mod journal;
+mod lineage;
 mod manifest;
 pub mod memory;
 mod reader;
@@ -82,9 +86,13 @@ mod status;
 mod units;
 mod walk;
 
+pub use copying::CopyError;
 pub use error::{Failure, FailureKind, OpenError, Refusal, SnapshotError};
-pub use frame::{FILE_BYTES, MAX_ITEM_BYTES};
+pub use following::{Batch, FollowError, Follower, SnapshotReader};
+pub use frame::{FILE_BYTES, Items, MAX_ITEM_BYTES};
+pub use installing::Installer;
 pub use journal::{Journal, Options};
+pub use lineage::{History, Lineage, MAX_HISTORIES};
 pub use manifest::{Manifest, Segment};
 pub use snapshot::{Completed, Done, PENDING_BYTES, SnapshotWriter};
 pub use status::{Cut, Policy, Position, Progress, Recovered, Status};

@@ -2,9 +2,7 @@
 //! Reads the frames of a file, in their order, up to the first bad place.
 
 use crate::disk::File;
-use crate::frame::{
-    FILE_BYTES, FRAME_BYTES, FileKind, Header, Items, Kind, check_file_header, items,
-};
+use crate::frame::{FILE_BYTES, FRAME_BYTES, FileKind, Header, Items, Kind, check_file_header};
 use std::io;
 
 /// The least that is read at once, in bytes.
@@ -119,7 +117,7 @@ impl<'a> Reader<'a> {
         if crc32c::crc32c(bytes) != header.items_check {
             return bad("the bytes of a frame do not match their check");
         }
-        match items(bytes, header.items) {
+        match Items::parse(bytes, header.items) {
             Ok(items) => {
                 self.offset += FRAME_BYTES as u64 + header.bytes;
                 self.sequence += 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Buffers in which units and entries are put together, in the form that they have on the disk.
 
-use crate::frame::{FRAME_BYTES, Header, Kind, LENGTH_BYTES, MAX_ITEM_BYTES};
+use crate::frame::{FRAME_BYTES, Header, Items, Kind, LENGTH_BYTES, MAX_ITEM_BYTES};
 
 /// Entries of a snapshot become a block from this size on, in bytes.
 pub const BLOCK_BYTES: usize = 64 << 10;
@@ -71,6 +71,21 @@ impl Units {
     /// Bytes that a batch of all units takes in the log.
     pub fn bytes(&self) -> u64 {
         self.frame.bytes.len().max(FRAME_BYTES) as u64
+    }
+
+    /// The finished units, as a batch of them has them.
+    ///
+    /// # Panics
+    ///
+    /// If a unit is unfinished.
+    pub fn items(&self) -> Items<'_> {
+        assert!(!self.is_in_unit(), "a unit is sent when it is finished");
+        Items::parse(self.frame.items(), self.frame.count).expect("finished items are complete")
+    }
+
+    /// Drops all units.
+    pub fn clear(&mut self) {
+        self.frame.clear();
     }
 
     pub(crate) fn frame(&mut self) -> &mut Frame {
@@ -192,6 +207,7 @@ impl Frame {
         }
         self.bytes.clear();
         self.count = 0;
+        self.start = None;
     }
 
     fn items(&self) -> &[u8] {
@@ -202,7 +218,6 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::items;
 
     #[test]
     fn an_unfinished_unit_can_be_dropped() {
@@ -218,7 +233,7 @@ mod tests {
         assert_eq!(units.count(), 2);
         let header = units.frame().header(Kind::Batch);
         let bytes = units.frame().seal(&header, 1, 2);
-        let written = items(&bytes[FRAME_BYTES..], header.items).expect("well-formed");
+        let written = Items::parse(&bytes[FRAME_BYTES..], header.items).expect("well-formed");
         assert!(written.eq([&b"first"[..], b"second"]));
         units.frame().clear();
         assert!(units.is_empty());

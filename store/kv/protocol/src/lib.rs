@@ -6,5 +6,6 @@
 
 pub mod batch;
 pub mod memcached;
+pub mod replication;
 pub mod resp;
 pub mod slots;
