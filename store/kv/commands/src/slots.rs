@@ -37,8 +37,6 @@ impl Shard {
     pub fn purge(&mut self, (database, key): (u16, &[u8]), effects: &mut Effects) {
         let Some(keyspace) = self.database_mut(database) else { return };
         keyspace.remove(key, 0);
-        // Its time may have passed meanwhile, which is nothing to tell of.
-        keyspace.take_lapsed();
         effects.note_removed(database, key);
         self.follow_change((database, key), Cause::Removal, effects);
     }

@@ -20,6 +20,7 @@ mod delivering;
 mod errands;
 mod handshakes;
 mod imaging;
+mod importing;
 mod invalidating;
 mod lending;
 mod logging;
@@ -29,6 +30,7 @@ mod memory;
 mod network;
 mod parcels;
 mod polling;
+mod purging;
 mod recording;
 mod requests;
 mod rights;
@@ -55,7 +57,7 @@ use crate::configuration::Settings;
 use crate::datagrams::Datagrams;
 use crate::listener::Listener;
 use crate::mail::Message;
-use crate::persistence::Recorder;
+use crate::persistence::{Applier, Recorder};
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
@@ -63,6 +65,7 @@ pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 pub use errands::Errand;
 use errands::Errands;
 use imaging::Imaging;
+pub use importing::Import;
 use invalidating::Notices;
 pub use lending::Forgotten;
 use lending::Lending;
@@ -70,6 +73,7 @@ use measuring::Stopwatch;
 use network::Network;
 pub use parcels::{Gathering, Parcel};
 use polling::Polled;
+use purging::Purging;
 
 /// Token of the mailbox.
 pub const WAKER: Token = Token(0);
@@ -92,6 +96,9 @@ pub struct Worker {
     lending: Lending,
     errands: Errands,
     imaging: Imaging,
+    purging: Purging,
+    /// Executes units of other shards, once there were any.
+    applier: Option<Box<Applier>>,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
     /// Bytes that are being read.
@@ -216,6 +223,8 @@ impl Worker {
             lending: Lending::default(),
             errands: Errands::default(),
             imaging: Imaging::default(),
+            purging: Purging::default(),
+            applier: None,
             items,
             buffer: vec![0; BUFFER_BYTES],
             operations: Operations::default(),
@@ -280,6 +289,7 @@ impl Worker {
                 }
             }
             self.keep_time();
+            self.purge_some();
             self.end_notices();
             self.end_turn();
         }
@@ -358,6 +368,7 @@ impl Worker {
                 // Nobody may wait for it any more.
                 let _ = census.send(self.census());
             }
+            Message::Import { import } => self.import(import),
             Message::Settle { done } => self.settle(done),
             Message::Stop => self.is_stopping = true,
         }
