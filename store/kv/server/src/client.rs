@@ -50,6 +50,8 @@ pub struct Client {
     pub is_checked: bool,
     /// Which replies it wants.
     pub replies: Replies,
+    /// It reads from replicas (`READONLY`).
+    pub is_readonly: bool,
     /// It sees the commands of all clients.
     pub is_monitor: bool,
     /// It asked not to be disconnected when memory is short.
@@ -122,6 +124,7 @@ impl Client {
             is_checked: !is_authenticated || !login.user.is_unrestricted,
             login,
             replies: Replies::On,
+            is_readonly: false,
             is_monitor: false,
             is_no_evict: false,
             tracking: None,

@@ -70,6 +70,8 @@ pub struct Origin {
     pub descriptor: i32,
     /// It is connected by a Unix socket.
     pub is_unix: bool,
+    /// It is connected by TLS.
+    pub is_encrypted: bool,
     /// It speaks the batched protocol.
     pub is_batched: bool,
     /// When it connected, in milliseconds since 1970.

@@ -18,6 +18,7 @@
 //! | `Run` | one of each thread that sends errands, which wait for them |
 //! | `Import` | the units that an importer has sent, whose bytes it limits |
 //! | `FollowUsers` | the changes of users that clients have made |
+//! | `FollowRoutes` | the changes of the slot map |
 //! | `Count`, `Settle` | one for a thread that asks |
 //! | `Stop` | one |
 //!
@@ -160,6 +161,8 @@ pub enum Message {
         /// The units.
         import: Box<Import>,
     },
+    /// The routes of the cluster have changed: what waited for that is looked at again.
+    FollowRoutes,
     /// The receiver follows the present routes of the cluster, and drops the sender when it has
     /// executed what it had taken up before.
     Settle {

@@ -145,5 +145,5 @@ fn statuses_have_the_codes_of_their_page() {
         assert_eq!(Status::from_code(code as u8), Some(status));
         assert_eq!(status.is_error(), code > 1);
     }
-    assert_eq!(Status::from_code(8), None);
+    assert_eq!(Status::from_code(9), None);
 }

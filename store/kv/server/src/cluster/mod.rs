@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A server as a node of a cluster: what it knows of the others, and which slots it serves.
 //!
-//! The agent reads the registry and sets the [`View`]. Moves of slots [stop](Cluster::stop) and
-//! [give away](Cluster::give) slots for a moment. Both make new [`Routes`], a state for each slot,
-//! which workers follow as they follow the parameters.
+//! The agent reads the registry and sets the [`View`]. Moves of slots [stop](Cluster::stop)
+//! slots for a moment. Both make new [`Routes`], a state for each slot, which workers follow as they
+//! follow the parameters.
 
 mod fence;
 mod identity;
+mod redirect;
 mod routes;
+#[cfg(test)]
+mod testing;
 mod view;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use freeport_kv_cluster::{Address, NodeId, Registry, ShardId, SlotSet};
+use freeport_kv_cluster::{Address, NodeId, Registry, Revision, SlotSet};
 
 use crate::mail::{Mailbox, Message};
 pub use fence::Fence;
 pub use identity::{IdentityError, identity};
-pub use routes::{Gift, Routes, SlotState};
+pub use redirect::{CROSS_SLOT, FENCED, Port, UNBOUND};
+pub use routes::{Routes, SlotState};
 pub use view::View;
 
 /// How a server takes part in a cluster.
@@ -54,6 +58,8 @@ pub struct Cluster {
     /// Whether its lease lasts.
     pub fence: Fence,
     routes: Mutex<Arc<Routes>>,
+    /// The routes have changed.
+    changed: Condvar,
     /// Changes with the routes, and with everything else that workers follow.
     version: Arc<AtomicU64>,
     mailboxes: Arc<[Mailbox]>,
@@ -78,8 +84,10 @@ impl Cluster {
         version: Arc<AtomicU64>,
         mailboxes: Arc<[Mailbox]>,
     ) -> Self {
-        let routes = Mutex::new(Arc::new(Routes::new(View::empty(me))));
-        Self { me, options, fence: Fence::default(), routes, version, mailboxes }
+        let routes =
+            Mutex::new(Arc::new(Routes::new(Arc::new(View::empty(me)), SlotSet::default())));
+        let changed = Condvar::new();
+        Self { me, options, fence: Fence::default(), routes, changed, version, mailboxes }
     }
 
     /// The present view.
@@ -95,51 +103,40 @@ impl Cluster {
     /// Replaces the view. Clients that wait for keys of slots which the node no longer serves are
     /// redirected. Does not wait for the workers.
     pub fn set_view(&self, view: View) {
-        self.change(|routes| routes.with_view(view));
+        self.change(|routes| Routes::new(Arc::new(view), routes.stopped.clone()));
     }
 
     /// Commands on these slots wait from now on. When this returns, none is being executed, and all
     /// that were have been appended to the log. Waits for the workers, so no worker may call it.
     pub fn stop(&self, slots: &SlotSet) {
-        self.change(|routes| routes.with_stopped(routes.stopped.union(slots)));
+        self.change(|routes| Routes::new(routes.view.clone(), routes.stopped.union(slots)));
         self.settle();
     }
 
     /// Commands on these slots no longer wait.
     pub fn resume(&self, slots: &SlotSet) {
-        self.change(|routes| routes.with_stopped(routes.stopped.without(slots)));
+        self.change(|routes| Routes::new(routes.view.clone(), routes.stopped.without(slots)));
     }
 
-    /// The slots belong to another shard, whose primary may not know it yet: clients are sent there
-    /// with `ASK`. Commands that waited no longer do.
-    pub fn give(&self, slots: &SlotSet, to: ShardId) {
-        self.change(|routes| {
-            let gift = Gift { slots: slots.clone(), to };
-            routes.with_stopped(routes.stopped.without(slots)).with_gift(gift)
-        });
-    }
-
-    /// The new primary of these slots knows that it is: clients are sent there with `MOVED`.
-    pub fn forget_gift(&self, slots: &SlotSet) {
-        self.change(|routes| routes.without_gift(slots));
-    }
-
-    /// The node has everything of these slots: it serves clients that were sent here with `ASK`.
-    pub fn accept(&self, slots: &SlotSet) {
-        self.change(|routes| routes.with_accepted(routes.accepted.union(slots)));
-    }
-
-    /// Clients that were sent here with `ASK` for these slots are refused.
-    pub fn refuse(&self, slots: &SlotSet) {
-        self.change(|routes| routes.with_accepted(routes.accepted.without(slots)));
+    /// Waits until the view has a later revision, but not longer than a time; returns the present
+    /// one.
+    pub fn wait_for_view(&self, seen: Revision, timeout: Duration) -> Arc<View> {
+        let routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = |routes: &mut Arc<Routes>| routes.view.revision <= seen;
+        let (routes, _) = self
+            .changed
+            .wait_timeout_while(routes, timeout, is_old)
+            .unwrap_or_else(PoisonError::into_inner);
+        routes.view.clone()
     }
 
     fn change(&self, change: impl FnOnce(&Routes) -> Routes) {
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
         *routes = Arc::new(change(&routes));
         drop(routes);
+        self.changed.notify_all();
         self.version.fetch_add(1, Ordering::Release);
-        self.mailboxes.iter().for_each(Mailbox::rouse);
+        self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::FollowRoutes));
     }
 
     /// Waits until all workers follow the present routes, and have executed what they had taken up

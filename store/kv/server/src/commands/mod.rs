@@ -33,6 +33,7 @@ pub use categories::{CATEGORIES, categories};
 pub use container::{Container, Subcommand};
 pub use divided::key_positions;
 pub use info::process;
+pub use pubsub::write_unsubscribed;
 
 /// Function of a command.
 #[derive(Clone, Copy, Debug)]

@@ -74,6 +74,7 @@ use network::Network;
 pub use parcels::{Gathering, Parcel};
 use polling::Polled;
 use purging::Purging;
+use routing::UnitSlot;
 
 /// Token of the mailbox.
 pub const WAKER: Token = Token(0);
@@ -108,6 +109,8 @@ pub struct Worker {
     next_expiry_ms: u64,
     /// When what changes slowly is looked at, in milliseconds since 1970.
     next_look_ms: u64,
+    /// Clients whose requests are on slots that were stopped.
+    stopped: Vec<u64>,
     /// Clients whose requests wait for the end of a pause.
     paused: Vec<u64>,
     is_stopping: bool,
@@ -155,7 +158,13 @@ pub struct Core {
     /// What is done with commands on each slot, if the server is a node of a cluster.
     pub routes: Option<Arc<Routes>>,
     /// There is a pause, a monitor, or a limit of memory above which commands are refused.
+    pub is_guarded: bool,
+    /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
+    /// The lease of the node had run out when the turn began.
+    pub is_fenced: bool,
+    /// The slot of the keys of the transaction or script that is being executed.
+    pub unit_slot: UnitSlot,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -208,7 +217,10 @@ impl Worker {
             pause: None,
             monitors: vec![],
             routes: shared.cluster.as_ref().map(Cluster::routes),
+            is_guarded: false,
             is_watchful: false,
+            is_fenced: false,
+            unit_slot: UnitSlot::default(),
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
@@ -230,6 +242,7 @@ impl Worker {
             operations: Operations::default(),
             next_expiry_ms: 0,
             next_look_ms: 0,
+            stopped: vec![],
             paused: vec![],
             is_stopping: false,
             core,
@@ -369,6 +382,7 @@ impl Worker {
                 let _ = census.send(self.census());
             }
             Message::Import { import } => self.import(import),
+            Message::FollowRoutes => self.follow_routes(),
             Message::Settle { done } => self.settle(done),
             Message::Stop => self.is_stopping = true,
         }

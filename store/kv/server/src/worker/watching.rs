@@ -3,7 +3,7 @@
 //! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
-//! has no monitor and no pause, and the client has authenticated, wants its replies, and has not
+//! has no monitor and no pause and is in no cluster, and the client has authenticated, wants its replies, and has not
 //! decided whether its next command counts for client-side caching.
 
 use std::sync::Arc;
@@ -53,8 +53,9 @@ impl Core {
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
         self.routes = self.shared.cluster.as_ref().map(Cluster::routes);
-        self.is_watchful =
+        self.is_guarded =
             self.pause.is_some() || !self.monitors.is_empty() || self.settings.refuses();
+        self.is_watchful = self.is_guarded || self.routes.is_some();
         self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
         self.apply_limits();
     }
@@ -203,7 +204,7 @@ impl Worker {
     /// Requests of this client may be sent to other workers, each after a check of its rights.
     #[inline]
     pub(super) fn can_divide(&self, client: &Client) -> bool {
-        !self.core.is_watchful
+        !self.core.is_guarded
             & client.is_authenticated
             & (client.replies == Replies::On)
             & !client.is_caching_decided
@@ -227,6 +228,9 @@ impl Worker {
         {
             self.core.statistics.rejected(spec.number, error.text());
             return Err(error);
+        }
+        if self.core.routes.is_some() && !self.check_route(client, &command, arguments)? {
+            return Ok(false);
         }
         if let Some(pause) = self.core.pause
             && self.core.now_ms < pause.end_ms
@@ -288,6 +292,9 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
+        if let Some(cluster) = &self.core.shared.cluster {
+            self.core.is_fenced = !cluster.fence.is_valid();
+        }
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
