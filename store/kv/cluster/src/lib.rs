@@ -9,6 +9,7 @@
 
 mod address;
 mod clock;
+pub mod election;
 mod id;
 mod memory;
 mod registry;
