@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use freeport_kv_cluster::{Move, SlotSet};
-use freeport_kv_journal::{Batch, FollowError, Follower, Units};
+use freeport_kv_cluster::{Move, NodeId, SlotSet};
+use freeport_kv_journal::{Batch, FollowError, Follower, SnapshotReader, Units};
 use freeport_kv_protocol::replication::{Frame, FrameReader};
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ const OK: &[u8] = b"+OK\r\n";
 /// Longest silence of a source.
 const PING_EVERY: Duration = Duration::from_millis(250);
 /// Bytes of units that are sent together.
-const TOGETHER_BYTES: usize = 64 << 10;
+const TOGETHER_BYTES: u64 = 64 << 10;
 /// A target that is at most so far behind gets the slots.
 const CLOSE_BYTES: u64 = 256 << 10;
 /// Time until the next hand-over after one that failed.
@@ -69,18 +69,18 @@ pub fn serve(
     let (shared, slots, node) = (shared.clone(), request.slots.clone(), request.node);
     let thread = std::thread::Builder::new().name("kv-export".into());
     thread.spawn(move || {
-        let end = (&stream).write_all(&first).map_err(End::Link).and_then(|()| {
-            let target = slots.zip(node);
-            let (slots, node) = target.ok_or(End::Refused("no slots or node".into()))?;
-            let refused = "this server does not move these slots to that node; it tries again";
-            let exporter = Exporter::new(&shared, &stream, (&slots, node));
-            exporter.ok_or(End::Refused(refused.into()))?.run()
-        });
-        let Err(end) = end else { return };
-        tracing::info!(reason = end.to_string(), "a move of slots was interrupted");
-        if !matches!(end, End::Link(_)) {
-            // The target may be gone.
-            let _ = send(&stream, &Frame::Refused { text: &end.to_string() });
+        let end =
+            (&stream).write_all(&first).map_err(End::Link).and_then(|()| {
+                match Exporter::new(&shared, &stream, slots.zip(node)) {
+                    Some(exporter) => exporter.run(),
+                    None => {
+                        let text = "this server does not move these slots to that node at present";
+                        Ok(send(&stream, &Frame::Refused { text })?)
+                    }
+                }
+            });
+        if let Err(reason) = end {
+            tracing::warn!(reason = reason.to_string(), "a move of slots was interrupted");
         }
     })?;
     Ok(())
@@ -93,7 +93,7 @@ pub(super) struct Exporter<'a> {
     pub persistence: &'a Persistence,
     pub wanted: Move,
     /// The primary of the target.
-    pub target: freeport_kv_cluster::NodeId,
+    pub target: NodeId,
     pub tracker: Tracker<'a>,
     pub stream: &'a TcpStream,
     limit_bytes: u64,
@@ -118,13 +118,14 @@ impl<'a> Exporter<'a> {
     fn new(
         shared: &'a Arc<Shared>,
         stream: &'a TcpStream,
-        (slots, target): (&SlotSet, freeport_kv_cluster::NodeId),
+        asked: Option<(SlotSet, NodeId)>,
     ) -> Option<Self> {
+        let (slots, target) = asked?;
         let (moving, cluster) = (shared.moving.as_ref()?, shared.cluster.as_ref()?);
         let view = cluster.view();
         let is_asked = |one: &&Move| {
             let to = view.topology.shard(one.to);
-            one.slots == *slots && to.is_some_and(|shard| shard.primary == target)
+            one.slots == slots && to.is_some_and(|shard| shard.primary == target)
         };
         let wanted = view.topology.moves.iter().find(is_asked)?.clone();
         if !is_present(&view, &wanted, Direction::Export) {
@@ -224,11 +225,7 @@ impl<'a> Exporter<'a> {
         }
     }
 
-    fn send_snapshot(
-        &self,
-        mut snapshot: freeport_kv_journal::SnapshotReader,
-        sent: &mut Sent,
-    ) -> Result<(), End> {
+    fn send_snapshot(&self, mut snapshot: SnapshotReader, sent: &mut Sent) -> Result<(), End> {
         let (position, bytes) = (sent.range.0, sent.total_bytes);
         send(self.stream, &Frame::Begin { is_full: true, position, bytes })?;
         let mut entries = 0;
@@ -245,7 +242,7 @@ impl<'a> Exporter<'a> {
                 }
             }
             self.tracker.set_bytes(sent.bytes, sent.total_bytes);
-            if units.bytes().len() > TOGETHER_BYTES {
+            if units.bytes() > TOGETHER_BYTES {
                 self.send_entries(&mut units)?;
             }
         }
@@ -255,7 +252,7 @@ impl<'a> Exporter<'a> {
 
     fn send_entries(&self, units: &mut Units) -> Result<(), End> {
         if !units.is_empty() {
-            let (count, items) = (units.count(), units.bytes());
+            let (count, items) = (units.count(), units.items().bytes());
             send(self.stream, &Frame::Entries { count, items })?;
             units.clear();
         }
@@ -291,7 +288,7 @@ impl<'a> Exporter<'a> {
             Some(batch) => self.take(&batch, sent)?,
             None => return self.flush(sent),
         }
-        if sent.units.bytes().len() > TOGETHER_BYTES || sent.last.elapsed() > PING_EVERY {
+        if sent.units.bytes() > TOGETHER_BYTES || sent.last.elapsed() > PING_EVERY {
             self.flush(sent)?;
         }
         Ok(())
@@ -320,7 +317,7 @@ impl<'a> Exporter<'a> {
         let (position, end) = sent.range;
         let end_of_log = self.persistence.journal.end().0;
         if position < end {
-            let (count, items) = (sent.units.count(), sent.units.bytes());
+            let (count, items) = (sent.units.count(), sent.units.items().bytes());
             send(self.stream, &Frame::Batch { position, end, count, items })?;
             sent.units.clear();
             sent.range.0 = end;

@@ -44,17 +44,17 @@ pub(super) fn run(shared: &Arc<Shared>, wanted: &Move, stop: &Stop) {
         let begun = Instant::now();
         match importer.attempt() {
             Ok(()) => break,
+            // It has ended in this way if the node knows that it has the slots before it is told.
+            Err(_) if !importer.is_wanted(&importer.cluster.view()) => break,
             Err(reason) => {
                 tracing::warn!(slots = %wanted.slots, reason, "an import of slots has failed");
                 importer.tracker.fail(reason);
             }
         }
-        importer.cluster.refuse(&wanted.slots);
         // One that went on for long has not failed at once again.
         pause = if begun.elapsed() > PAUSES[1] { PAUSES[0] } else { (2 * pause).min(PAUSES[1]) };
         stop.wait(pause);
     }
-    importer.cluster.refuse(&wanted.slots);
     importer.moving.hold(&wanted.slots, None, &importer.cluster.view());
 }
 
@@ -127,7 +127,11 @@ impl<'a> Importer<'a> {
         let mut link = connect(address, &options, &request).map_err(text)?;
         link.stream.set_read_timeout(Some(ACK_EVERY)).map_err(text)?;
         self.tracker.set_stage(Stage::Snapshot);
-        self.follow(&mut link, clears)
+        let mut sent = Sent::new(clears);
+        let end = self.follow(&mut link, &mut sent);
+        // What is still on its way must not arrive after the next purge.
+        sent.settle();
+        end
     }
 
     /// Makes a hand-over fail that may still be under way from an earlier attempt.
@@ -162,8 +166,7 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn follow(&self, link: &mut LinkStream, clears: u64) -> Result<(), String> {
-        let mut sent = Sent::new(clears);
+    fn follow(&self, link: &mut LinkStream, sent: &mut Sent) -> Result<(), String> {
         let patience = self.cluster.options.timeout.max(Duration::from_secs(1));
         let mut heard = Instant::now();
         loop {
@@ -171,7 +174,7 @@ impl<'a> Importer<'a> {
             let frame = match link.frames.read(&mut link.stream) {
                 Ok(frame) => frame,
                 Err(error) if error.is_timeout() && heard.elapsed() < patience => {
-                    self.acknowledge(&mut sent, &mut &link.stream)?;
+                    self.acknowledge(sent, &mut &link.stream)?;
                     continue;
                 }
                 Err(ReadError::System(_)) if heard.elapsed() >= patience => {
@@ -186,17 +189,17 @@ impl<'a> Importer<'a> {
                 }
                 Frame::Entries { count, items } => {
                     let items = Items::parse(items, count)?;
-                    self.send(&mut sent, items)?;
+                    self.send(sent, items)?;
                 }
                 Frame::EntriesEnd { .. } => self.tracker.set_stage(Stage::Stream),
                 Frame::Batch { end, count, items, .. } => {
                     let items = Items::parse(items, count)?;
-                    self.send(&mut sent, items)?;
+                    self.send(sent, items)?;
                     sent.position = end;
                 }
                 Frame::Complete { position } => {
                     self.tracker.set_stage(Stage::Handover);
-                    self.complete(&mut sent, position)?;
+                    self.complete(sent, position)?;
                     answer(&mut &link.stream, Frame::Complete { position })?;
                 }
                 Frame::Resumed => self.tracker.set_stage(Stage::Stream),
@@ -211,7 +214,7 @@ impl<'a> Importer<'a> {
                 other => return Err(format!("the source has sent an unexpected {other:?}")),
             }
             if sent.bytes > BYTES_MAX || sent.acked.elapsed() > ACK_EVERY {
-                self.acknowledge(&mut sent, &mut &link.stream)?;
+                self.acknowledge(sent, &mut &link.stream)?;
             }
         }
     }
@@ -288,7 +291,6 @@ impl<'a> Importer<'a> {
             self.check()?;
             std::thread::sleep(LOOK_EVERY);
         }
-        self.cluster.accept(&self.wanted.slots);
         Ok(())
     }
 
@@ -298,7 +300,7 @@ impl<'a> Importer<'a> {
             if self.stop.is_set() {
                 return Err("the server ends".into());
             }
-            self.cluster.wait_for_change(LOOK_EVERY);
+            self.cluster.wait_for_view(Revision(revision.0 - 1), ACK_EVERY);
         }
         Ok(())
     }
@@ -318,6 +320,12 @@ impl Sent {
             snapshot_bytes: 0,
             clears,
         }
+    }
+
+    /// Waits until the workers have executed or dropped everything.
+    fn settle(self) {
+        drop(self.done);
+        while self.answers.recv().is_ok() {}
     }
 }
 

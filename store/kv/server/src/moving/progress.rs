@@ -102,9 +102,9 @@ impl Progress {
             for (number, entry) in entries.enumerate() {
                 let bytes = entry.bytes.load(Ordering::Relaxed);
                 let total_bytes = entry.total_bytes.load(Ordering::Relaxed).max(bytes);
-                let (stage, failure) =
-                    &*entry.state.lock().unwrap_or_else(PoisonError::into_inner);
-                let failure = failure.as_deref().unwrap_or_default().replace([',', '\r', '\n'], ";");
+                let (stage, failure) = &*entry.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let failure =
+                    failure.as_deref().unwrap_or_default().replace([',', '\r', '\n'], ";");
                 *text += &format!(
                     "cluster_{name}_{number}:{peer}={},slots={},state={stage},bytes={bytes},\
                      total_bytes={total_bytes},error={failure}\r\n",

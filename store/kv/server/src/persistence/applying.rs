@@ -2,7 +2,9 @@
 //! Executes the units of a log again, each at the time at which it was executed first: at the start
 //! of a server, and on a replica.
 
-use freeport_kv_commands::{Call, Command, Database, Effects, FAMILIES, Run, Session, Store, Table};
+use freeport_kv_commands::{
+    Call, Command, Database, Effects, FAMILIES, Run, Session, Store, Table,
+};
 use freeport_kv_keyspace::{ImageEntry, RawEntry};
 
 use super::record::{Reader, Record};

@@ -4,7 +4,7 @@
 
 use std::sync::mpsc::Sender;
 
-use super::Worker;
+use super::{Core, Worker};
 use crate::moving::Divider;
 use crate::persistence::Applier;
 
@@ -28,7 +28,11 @@ impl Worker {
         }
         // The importer has paused removals of expired keys: the log of the source decides.
         self.core.pause_removals();
-        let result = self.import_all(&import.units);
+        // The role changes only while all shards are held.
+        let result = match self.core.is_replica() {
+            true => Err("the server is a replica".into()),
+            false => self.import_all(&import.units),
+        };
         self.core.flush_log();
         // The importer may have given up.
         let _ = import.done.send(result);
@@ -53,7 +57,7 @@ impl Worker {
     }
 }
 
-impl super::Core {
+impl Core {
     /// Executes a unit of another shard, and records it.
     fn import(&mut self, applier: &mut Applier, unit: &[u8]) -> Result<(), String> {
         // Removals of other keys come before the unit in the log.

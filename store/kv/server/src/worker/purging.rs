@@ -5,9 +5,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Worker;
+use freeport_kv_commands::Error;
+
+use super::{Core, Worker};
 use crate::moving::Order;
 use crate::persistence::record::command_bytes;
+use crate::replication::Replication;
 
 /// Time of a turn for removals.
 const TURN: Duration = Duration::from_micros(200);
@@ -43,9 +46,11 @@ impl Worker {
         self.purging.is_active && self.can_purge()
     }
 
-    /// While the log refuses removals, or another worker has the shard, the keys stay.
+    /// While the log refuses removals, or another worker has the shard, the keys stay. A replica
+    /// removes nothing by itself.
     fn can_purge(&self) -> bool {
-        self.core.store.has(self.core.number) && !self.core.refuses_changes()
+        let core = &self.core;
+        core.store.has(core.number) && !core.refuses_changes() && !core.is_replica()
     }
 
     #[cold]
@@ -85,12 +90,17 @@ impl Worker {
     }
 }
 
-impl super::Core {
+impl Core {
+    /// The server is a replica.
+    pub(super) fn is_replica(&self) -> bool {
+        self.shared.replication.as_ref().is_some_and(Replication::is_replica)
+    }
+
     /// Asks for room in the log for the removal of a key.
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn admit_removal(&mut self, key: &[u8]) -> Result<(), freeport_kv_commands::Error> {
+    pub(super) fn admit_removal(&mut self, key: &[u8]) -> Result<(), Error> {
         let bytes = command_bytes(&[key]);
         self.log.as_mut().map_or(Ok(()), |log| log.admit_bytes(bytes))
     }
