@@ -23,8 +23,10 @@ use crate::listener::{Listener, Protocol};
 use crate::loading::{Guest, Loading};
 use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
+use crate::moving::Moving;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
+use crate::replication::Replication;
 use crate::scripting;
 use crate::shared::Shared;
 use crate::tls::Tls;
@@ -173,6 +175,8 @@ impl Server {
                 Worker::new((number, shard), shared, poll, mail, (listeners, datagrams)).run()
             })?;
         }
+        Replication::start(&server.shared)?;
+        Moving::start(&server.shared)?;
         server.take_over(guests);
         Ok(server)
     }
@@ -247,6 +251,8 @@ impl Server {
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
+        self.shared.moving.iter().for_each(Moving::join);
+        self.shared.replication.iter().for_each(Replication::join);
         ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
         match &self.shared.persistence {
             Some(persistence) => persistence.journal.sync().map_err(|failure| {
@@ -273,6 +279,8 @@ impl Drop for Server {
             // A panic was reported by its thread.
             let _ = worker.join();
         }
+        self.shared.moving.iter().for_each(Moving::join);
+        self.shared.replication.iter().for_each(Replication::join);
     }
 }
 
@@ -280,7 +288,11 @@ impl Drop for Server {
 fn wake_by_log(shared: &Arc<Shared>) {
     let Some(persistence) = &shared.persistence else { return };
     let mailboxes = shared.mailboxes.clone();
-    let wake = move || mailboxes.iter().for_each(Mailbox::log_has_advanced);
+    let progress = shared.replication.as_ref().map(|replication| replication.progress.clone());
+    let wake = move || {
+        mailboxes.iter().for_each(Mailbox::log_has_advanced);
+        progress.iter().for_each(|progress| progress.notify());
+    };
     persistence.journal.on_release(Box::new(wake));
 }
 

@@ -19,6 +19,7 @@ use crate::moving::Moving;
 use crate::options::Options;
 use crate::persistence::Persistence;
 use crate::rates::Rates;
+use crate::replication::Replication;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
 use crate::statistics::{Calls, Statistics};
@@ -66,6 +67,8 @@ pub struct Shared {
     pub rates: Mutex<Rates>,
     /// The files that changes are kept in, if they are.
     pub persistence: Option<Persistence>,
+    /// Its part in replication, if it has files.
+    pub replication: Option<Replication>,
     /// The node of a cluster that the server is, if it is one.
     pub cluster: Option<Cluster>,
     /// Slots on their way between shards of the cluster.
@@ -104,6 +107,9 @@ impl Shared {
         let cluster = node
             .zip(options.cluster.clone())
             .map(|(me, options)| Cluster::new(me, options, version.clone(), mailboxes.clone()));
+        let replication = persistence
+            .as_ref()
+            .map(|persistence| Replication::new(&options, persistence.journal.clone(), node));
         Self {
             refused_clients: AtomicU64::new(0),
             users: Users::new(catalog),
@@ -117,6 +123,7 @@ impl Shared {
             rates: Mutex::default(),
             persistence,
             moving: cluster.is_some().then(|| Moving::new(mailboxes.len())),
+            replication,
             cluster,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
             pause: Mutex::new(None),
@@ -210,6 +217,7 @@ impl Shared {
     /// Makes all workers end.
     pub fn stop(&self) {
         if !self.is_stopping.swap(true, Ordering::Relaxed) {
+            self.replication.iter().for_each(Replication::stop);
             self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Stop));
         }
     }

@@ -18,7 +18,7 @@ use super::division::DivisionError;
 use super::handover::{Handover, Outcome};
 use super::{Direction, Divider, Stage, Tracker, is_present};
 use crate::cluster::Cluster;
-use crate::persistence::{Persistence, Reason};
+use crate::persistence::Persistence;
 use crate::replication::{Replication, Request};
 use crate::shared::{Shared, now_ms};
 
@@ -66,9 +66,13 @@ pub fn serve(
     request: &Request,
 ) -> io::Result<()> {
     let first = [unsent, OK].concat();
+    let Some(moving) = &shared.moving else {
+        return (&stream).write_all(b"-ERR This instance has cluster support disabled\r\n");
+    };
+    let socket = Some(stream.try_clone()?);
     let (shared, slots, node) = (shared.clone(), request.slots.clone(), request.node);
     let thread = std::thread::Builder::new().name("kv-export".into());
-    thread.spawn(move || {
+    let handle = thread.spawn(move || {
         let end =
             (&stream).write_all(&first).map_err(End::Link).and_then(|()| {
                 match Exporter::new(&shared, &stream, slots.zip(node)) {
@@ -83,6 +87,7 @@ pub fn serve(
             tracing::warn!(reason = reason.to_string(), "a move of slots was interrupted");
         }
     })?;
+    moving.keep(socket, handle);
     Ok(())
 }
 
@@ -296,7 +301,7 @@ impl<'a> Exporter<'a> {
 
     /// Gathers the part of a batch that concerns the slots.
     fn take(&self, batch: &Batch<'_>, sent: &mut Sent) -> Result<(), End> {
-        for unit in batch.units {
+        for unit in batch.units.clone() {
             let mut part = [vec![]];
             if self.divider.unit(unit, self.choose(), &mut part)? {
                 sent.units.clear();

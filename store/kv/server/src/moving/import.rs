@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use freeport_kv_cluster::{Move, Revision, SwapError};
+use freeport_kv_cluster::{Move, Revision};
 use freeport_kv_journal::{Items, Position};
 use freeport_kv_protocol::replication::{Frame, ReadError};
 use freeport_kv_protocol::slots::worker_of_slot;

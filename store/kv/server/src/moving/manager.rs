@@ -15,13 +15,6 @@ use crate::shared::Shared;
 /// Time between two looks, if the topology does not change.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The thread that follows the topology, and those that import slots.
-#[derive(Debug)]
-pub struct Manager {
-    stop: Arc<Stop>,
-    thread: Option<JoinHandle<()>>,
-}
-
 /// A thread is to end.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
@@ -56,37 +49,19 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-impl Manager {
-    /// Begins to follow the topology, if the server is a node of a cluster.
-    ///
-    /// # Errors
-    /// The system has no thread.
-    pub fn start(shared: &Arc<Shared>) -> io::Result<Self> {
-        let stop = Arc::new(Stop::default());
-        if shared.moving.is_none() {
-            return Ok(Self { stop, thread: None });
-        }
-        let (shared, is_over) = (shared.clone(), stop.clone());
-        let thread = std::thread::Builder::new().name("kv-moving".into());
-        let thread = Some(thread.spawn(move || run(&shared, &is_over))?);
-        Ok(Self { stop, thread })
-    }
+/// Begins to follow the topology, in a thread.
+///
+/// # Errors
+/// The system has no thread.
+pub(super) fn start(shared: &Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    let shared = shared.clone();
+    std::thread::Builder::new().name("kv-moving".into()).spawn(move || run(&shared))
 }
 
-impl Drop for Manager {
-    fn drop(&mut self) {
-        self.stop.set();
-        if let Some(thread) = self.thread.take() {
-            // A panic was reported by its thread.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn run(shared: &Arc<Shared>, stop: &Stop) {
+fn run(shared: &Arc<Shared>) {
     let (Some(cluster), Some(moving)) = (&shared.cluster, &shared.moving) else { return };
     let (mut imports, mut seen): (Vec<Running>, _) = (vec![], Revision(0));
-    while !stop.is_set() && !shared.is_stopping() {
+    while !shared.is_stopping() {
         let view = cluster.wait_for_view(seen, LOOK_EVERY);
         seen = view.revision;
         end_imports(&mut imports, |wanted| is_present(&view, wanted, Direction::Import));

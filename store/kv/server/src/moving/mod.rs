@@ -25,15 +25,18 @@ mod manager;
 mod progress;
 mod purges;
 
+use std::io;
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use freeport_kv_cluster::{Move, SlotSet};
 
 use crate::cluster::View;
+use crate::shared::Shared;
 pub use division::Divider;
 pub use export::serve;
-pub use manager::Manager;
 pub use progress::{Direction, Progress, Stage, Tracker};
 pub use purges::{Order, Purges};
 
@@ -49,6 +52,15 @@ pub struct Moving {
     importing: AtomicUsize,
     /// Number of times that clients have removed all keys.
     clears: AtomicU64,
+    threads: Mutex<Vec<Thread>>,
+}
+
+/// A thread that has to end with the server.
+#[derive(Debug)]
+struct Thread {
+    /// The connection that it waits for.
+    socket: Option<TcpStream>,
+    handle: JoinHandle<()>,
 }
 
 /// Slots of an import, which are not purged as those of other shards are.
@@ -68,7 +80,42 @@ impl Moving {
             imports: Mutex::default(),
             importing: AtomicUsize::new(0),
             clears: AtomicU64::new(0),
+            threads: Mutex::default(),
         }
+    }
+
+    /// Begins to follow the topology, if the server is a node of a cluster.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    pub fn start(shared: &Arc<Shared>) -> io::Result<()> {
+        let Some(moving) = &shared.moving else { return Ok(()) };
+        moving.keep(None, manager::start(shared)?);
+        Ok(())
+    }
+
+    /// Waits until all threads have ended. The server stops, and its workers have ended.
+    pub fn join(&self) {
+        let threads = std::mem::take(&mut *self.threads());
+        for Thread { socket, handle } in threads {
+            if let Some(socket) = socket {
+                // The other side may have done so before.
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+            // A panic was reported by its thread.
+            let _ = handle.join();
+        }
+    }
+
+    /// A thread ends with the server at the latest. Those that have ended are forgotten.
+    fn keep(&self, socket: Option<TcpStream>, handle: JoinHandle<()>) {
+        let mut threads = self.threads();
+        threads.retain(|thread| !thread.handle.is_finished());
+        threads.push(Thread { socket, handle });
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<Thread>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Slots are being imported, so keys do not expire by themselves.

@@ -11,6 +11,7 @@
 //! everything else of the worker.
 
 mod accepting;
+mod applying;
 mod batch;
 mod blocking;
 mod busy;
@@ -32,6 +33,7 @@ mod parcels;
 mod polling;
 mod purging;
 mod recording;
+mod replicating;
 mod requests;
 mod rights;
 mod routing;
@@ -61,6 +63,7 @@ use crate::persistence::{Applier, Recorder};
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
+use applying::Copying;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 pub use errands::Errand;
 use errands::Errands;
@@ -165,6 +168,10 @@ pub struct Core {
     pub is_fenced: bool,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
+    /// The server takes the keys of its primary, and has none meanwhile.
+    pub is_loading: bool,
+    /// What it needs to execute batches of a primary, once it has.
+    pub copying: Option<Box<Copying>>,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -221,6 +228,8 @@ impl Worker {
             is_watchful: false,
             is_fenced: false,
             unit_slot: UnitSlot::default(),
+            is_loading: false,
+            copying: None,
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),

@@ -10,7 +10,6 @@ use freeport_kv_commands::Error;
 use super::{Core, Worker};
 use crate::moving::Order;
 use crate::persistence::record::command_bytes;
-use crate::replication::Replication;
 
 /// Time of a turn for removals.
 const TURN: Duration = Duration::from_micros(200);
@@ -46,11 +45,10 @@ impl Worker {
         self.purging.is_active && self.can_purge()
     }
 
-    /// While the log refuses removals, or another worker has the shard, the keys stay. A replica
-    /// removes nothing by itself.
+    /// While the log refuses removals, as that of a replica does, or another worker has the shard,
+    /// the keys stay.
     fn can_purge(&self) -> bool {
-        let core = &self.core;
-        core.store.has(core.number) && !core.refuses_changes() && !core.is_replica()
+        self.core.store.has(self.core.number) && !self.core.refuses_changes()
     }
 
     #[cold]
@@ -91,11 +89,6 @@ impl Worker {
 }
 
 impl Core {
-    /// The server is a replica.
-    pub(super) fn is_replica(&self) -> bool {
-        self.shared.replication.as_ref().is_some_and(Replication::is_replica)
-    }
-
     /// Asks for room in the log for the removal of a key.
     ///
     /// # Errors
