@@ -10,16 +10,23 @@
 mod address;
 mod clock;
 pub mod election;
+mod etcd;
+mod file;
 mod id;
 mod memory;
 mod registry;
 mod slot_set;
+mod stored;
 mod topology;
+mod url;
 
 pub use address::Address;
 pub use clock::boot_time;
+pub use etcd::{EtcdOptions, EtcdRegistry};
+pub use file::FileRegistry;
 pub use id::{NodeId, ParseIdError, ShardId};
 pub use memory::{Fault, MemoryClient, MemoryRegistry};
 pub use registry::{Presence, Registry, RegistryError, Revision, State, SwapError, Versioned};
 pub use slot_set::{ParseSlotsError, SlotSet};
 pub use topology::{Member, Move, Shard, Topology};
+pub use url::{OpenError, ParseUrlError, RegistryUrl, open};

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod base64;
 pub mod batch;
 pub mod memcached;
 pub mod replication;

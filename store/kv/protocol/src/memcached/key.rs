@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Keys as requests have them: literal, or base64 of binary keys.
 
-use super::base64;
+use crate::base64;
 
 /// Maximum number of bytes of a key as it is written in a request.
 pub const KEY_BYTES_MAX: usize = 250;

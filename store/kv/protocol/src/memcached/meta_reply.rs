@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Replies to meta requests. They repeat or answer flags in the order of the request.
 
+use super::Meta;
 use super::decimal::push;
-use super::{Meta, base64};
+use crate::base64;
 
 /// Begin of a reply of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,6 @@
 //! assert!(matches!(reader.read(&received[read.taken..]).step, Step::Wait { needs: 6 }));
 //! ```
 
-mod base64;
 mod decimal;
 mod error;
 mod key;

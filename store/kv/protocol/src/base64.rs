@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Base64 (RFC 4648, section 4) of binary keys. Decoding is strict: groups of four digits, padding
-//! only at the end, and no bits set in it. So each key has one spelling, which a reply can repeat.
+//! Base64 (RFC 4648, section 4), as the keys of memcached and the JSON of etcd have it. Decoding is
+//! strict: groups of four digits, padding only at the end, and no bits set in it. So each string of
+//! bytes has one spelling.
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// A byte that is no digit.
