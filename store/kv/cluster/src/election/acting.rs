@@ -8,7 +8,7 @@ use super::ballot::{Verdict, verdict};
 use super::change;
 use super::role::Role;
 use crate::registry::{State, Versioned};
-use crate::topology::{Member, Shard};
+use crate::topology::{Member, Move, Shard};
 
 impl Agent {
     /// The next action that the topology asks for.
@@ -77,7 +77,12 @@ impl Agent {
                 let presence = seen.nodes.get(&member.id);
                 presence.is_some_and(|it| it.wants_to_lead && it.term == term)
             };
-            let to = shard.replicas().find(wants).filter(|_| now >= self.hand_over_after)?.id;
+            // A move stops commands by itself.
+            let is_moved = |it: &Move| [it.from, it.to].contains(&shard.id);
+            if now < self.hand_over_after || stored.topology.moves.iter().any(is_moved) {
+                return None;
+            }
+            let to = shard.replicas().find(wants)?.id;
             let until = now + self.me.lease / 2;
             self.stopped = Some(HandOver { to, term, until, is_in_doubt: false });
             return Some(Action::Stop);

@@ -63,7 +63,8 @@ pub struct Swap {
     pub topology: Topology,
 }
 
-/// Something that the node has to do, before it asks for the next action.
+/// Something that the node has to do. It reports the result before it asks for the next action; only
+/// changes of its part in the shard may be under way meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read the registry; see [`Agent::saw`] and [`Agent::read_failed`].
@@ -174,6 +175,9 @@ impl Agent {
         if let Some(presence) = self.presence_to_publish(now, facts) {
             return Action::Keep(presence);
         }
+        if self.pending.is_some() {
+            return Action::Wait(self.next_time(now));
+        }
         if !self.must_read
             && now >= self.act_after
             && let Some(action) = self.act(now, facts)
@@ -202,6 +206,11 @@ impl Agent {
         }
         self.seen = Some(state);
         self.must_read &= !is_answer;
+    }
+
+    /// The registry has to be read, because another part of the node has changed it.
+    pub fn refresh(&mut self) {
+        (self.must_read, self.read_after) = (true, Duration::ZERO);
     }
 
     /// The registry could not be read.

@@ -20,7 +20,7 @@ use freeport_kv_protocol::replication::Frame;
 
 use super::export::{Answer, End, Exporter, send};
 use super::{Direction, Stage, is_present};
-use crate::cluster::View;
+use crate::cluster::{Stopper, View};
 
 /// Time for the target to have everything, while clients wait.
 const COMPLETE_MAX: Duration = Duration::from_secs(2);
@@ -52,14 +52,14 @@ struct Stopped<'a>(&'a Exporter<'a>);
 
 impl<'a> Stopped<'a> {
     fn new(exporter: &'a Exporter<'a>) -> Self {
-        exporter.cluster.stop(&exporter.wanted.slots);
+        exporter.cluster.stop(Stopper::Move, &exporter.wanted.slots);
         Self(exporter)
     }
 }
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
-        self.0.cluster.resume(&self.0.wanted.slots);
+        self.0.cluster.resume(Stopper::Move, &self.0.wanted.slots);
     }
 }
 

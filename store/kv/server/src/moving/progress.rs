@@ -92,27 +92,31 @@ impl Progress {
         Tracker { all: self, entry }
     }
 
-    /// Lines of `INFO cluster`, each with its end.
-    pub fn write_lines(&self, text: &mut String) {
+    /// Lines of `INFO cluster`: names and values. Ranges of slots are joined by `+`, because fields
+    /// are by commas.
+    pub fn lines(&self) -> Vec<(String, String)> {
         let list = self.list();
-        for (direction, name, peer) in
-            [(Direction::Export, "move", "to"), (Direction::Import, "import", "from")]
-        {
-            let entries = list.iter().filter(|entry| entry.direction == direction);
-            for (number, entry) in entries.enumerate() {
-                let bytes = entry.bytes.load(Ordering::Relaxed);
-                let total_bytes = entry.total_bytes.load(Ordering::Relaxed).max(bytes);
-                let (stage, failure) = &*entry.state.lock().unwrap_or_else(PoisonError::into_inner);
-                let failure =
-                    failure.as_deref().unwrap_or_default().replace([',', '\r', '\n'], ";");
-                *text += &format!(
-                    "cluster_{name}_{number}:{peer}={},slots={},state={stage},bytes={bytes},\
-                     total_bytes={total_bytes},error={failure}\r\n",
-                    entry.peer,
-                    entry.slots.to_string().replace(',', "+"),
-                );
-            }
-        }
+        let of = |direction| list.iter().filter(move |entry| entry.direction == direction);
+        let exports = (0..).zip(of(Direction::Export)).map(|(at, it)| it.line("move", "to", at));
+        let imports =
+            (0..).zip(of(Direction::Import)).map(|(at, it)| it.line("import", "from", at));
+        exports.chain(imports).collect()
+    }
+}
+
+impl Entry {
+    fn line(&self, name: &str, peer: &str, number: u32) -> (String, String) {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        let total_bytes = self.total_bytes.load(Ordering::Relaxed).max(bytes);
+        let (stage, failure) = &*self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let failure = failure.as_deref().unwrap_or_default().replace([',', '\r', '\n'], ";");
+        let slots = self.slots.to_string().replace(',', "+");
+        let value = format!(
+            "{peer}={},slots={slots},state={stage},bytes={bytes},total_bytes={total_bytes},\
+             error={failure}",
+            self.peer
+        );
+        (format!("cluster_{name}_{number}"), value)
     }
 }
 
@@ -153,21 +157,15 @@ mod tests {
             to: ShardId::random(),
             slots: "1-5,9".parse().expect("slots"),
         };
-        let lines = || {
-            let mut text = String::new();
-            progress.write_lines(&mut text);
-            text
-        };
         let tracker = progress.track(Direction::Import, &one);
         tracker.set_bytes(10, 0);
         tracker.fail("gone, and away".into());
-        let expected = format!(
-            "cluster_import_0:from={},slots=1-5+9,state=waiting,bytes=10,total_bytes=10,\
-             error=gone; and away\r\n",
+        let value = format!(
+            "from={},slots=1-5+9,state=waiting,bytes=10,total_bytes=10,error=gone; and away",
             one.from
         );
-        assert_eq!(lines(), expected);
+        assert_eq!(progress.lines(), [("cluster_import_0".to_owned(), value)]);
         drop(tracker);
-        assert_eq!(lines(), "");
+        assert_eq!(progress.lines(), []);
     }
 }
