@@ -117,6 +117,8 @@ pub struct Worker {
     /// Clients whose requests wait for the end of a pause.
     paused: Vec<u64>,
     is_stopping: bool,
+    /// The server was a replica when the worker looked at its role last.
+    was_replica: bool,
     core: Core,
 }
 
@@ -254,6 +256,7 @@ impl Worker {
             stopped: vec![],
             paused: vec![],
             is_stopping: false,
+            was_replica: false,
             core,
         }
     }
