@@ -8,7 +8,7 @@ use super::ballot::{Verdict, verdict};
 use super::change;
 use super::role::Role;
 use crate::registry::{State, Versioned};
-use crate::topology::{Member, Move, Shard};
+use crate::topology::{Member, Shard};
 
 impl Agent {
     /// The next action that the topology asks for.
@@ -77,9 +77,7 @@ impl Agent {
                 let presence = seen.nodes.get(&member.id);
                 presence.is_some_and(|it| it.wants_to_lead && it.term == term)
             };
-            // A move stops commands by itself.
-            let is_moved = |it: &Move| [it.from, it.to].contains(&shard.id);
-            if now < self.hand_over_after || stored.topology.moves.iter().any(is_moved) {
+            if now < self.hand_over_after {
                 return None;
             }
             let to = shard.replicas().find(wants)?.id;

@@ -235,7 +235,7 @@ impl<'a> Exporter<'a> {
         send(self.stream, &Frame::Begin { is_full: true, position, bytes })?;
         let mut entries = 0;
         let mut units = Units::new();
-        while let Some(items) = snapshot.next()? {
+        while let Some(items) = snapshot.next_block()? {
             self.check()?;
             sent.bytes += items.bytes().len() as u64;
             for entry in items {
@@ -289,7 +289,7 @@ impl<'a> Exporter<'a> {
         patience: Duration,
     ) -> Result<(), End> {
         let patience = if sent.units.is_empty() { patience } else { Duration::ZERO };
-        match follower.next(patience)? {
+        match follower.next_batch(patience)? {
             Some(batch) => self.take(&batch, sent)?,
             None => return self.flush(sent),
         }

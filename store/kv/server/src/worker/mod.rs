@@ -19,6 +19,7 @@ mod counting;
 mod datagrams;
 mod delivering;
 mod errands;
+mod fencing;
 mod handshakes;
 mod imaging;
 mod importing;
@@ -67,6 +68,7 @@ use applying::Copying;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 pub use errands::Errand;
 use errands::Errands;
+use fencing::Fencing;
 use imaging::Imaging;
 pub use importing::Import;
 use invalidating::Notices;
@@ -168,6 +170,8 @@ pub struct Core {
     pub is_watchful: bool,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
+    /// Output that waits for the lease.
+    pub fencing: Fencing,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
     /// The server takes the keys of its primary, and has none meanwhile.
@@ -229,6 +233,7 @@ impl Worker {
             is_guarded: false,
             is_watchful: false,
             is_fenced: false,
+            fencing: Fencing::default(),
             unit_slot: UnitSlot::default(),
             is_loading: false,
             copying: None,

@@ -7,7 +7,7 @@ use freeport_kv_cluster::SlotSet;
 use freeport_kv_cluster::election;
 
 use super::Event;
-use crate::cluster::{Cluster, Stopper};
+use crate::cluster::Stopper;
 use crate::replication::{Leader, Replication, RoleError};
 use crate::shared::Shared;
 
@@ -73,8 +73,9 @@ fn change_role(
         Change::Follow(election::Leader { node, address, term }) => {
             replication.follow(shared, Leader { node: Some(node), address, term })
         }
+        // A primary takes no more writes. A part of a copy is not used.
+        Change::Seal if !replication.is_replica() => replication.wait_for_leader(shared),
         Change::Seal => match replication.seal(shared) {
-            // What it has got of the copy is not used.
             Err(RoleError::Loading) => replication.wait_for_leader(shared),
             sealed => sealed.map(drop),
         },
