@@ -257,7 +257,7 @@ impl<'a> Exporter<'a> {
 
     fn send_entries(&self, units: &mut Units) -> Result<(), End> {
         if !units.is_empty() {
-            let (count, items) = (units.count(), units.items().bytes());
+            let (count, items) = (units.items().len(), units.items().bytes());
             send(self.stream, &Frame::Entries { count, items })?;
             units.clear();
         }
@@ -322,7 +322,7 @@ impl<'a> Exporter<'a> {
         let (position, end) = sent.range;
         let end_of_log = self.persistence.journal.end().0;
         if position < end {
-            let (count, items) = (sent.units.count(), sent.units.items().bytes());
+            let (count, items) = (sent.units.items().len(), sent.units.items().bytes());
             send(self.stream, &Frame::Batch { position, end, count, items })?;
             sent.units.clear();
             sent.range.0 = end;
