@@ -23,6 +23,7 @@ use crate::listener::{Listener, Protocol};
 use crate::loading::{Guest, Loading};
 use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
+use crate::moving::Moving;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
 use crate::replication::Replication;
@@ -175,6 +176,7 @@ impl Server {
             })?;
         }
         Replication::start(&server.shared)?;
+        Moving::start(&server.shared)?;
         cluster::start_agent(&server.shared)?;
         server.take_over(guests);
         Ok(server)
@@ -260,6 +262,7 @@ impl Server {
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
+        self.shared.moving.iter().for_each(Moving::join);
         self.shared.replication.iter().for_each(Replication::join);
         ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
         let synced = match &self.shared.persistence {
@@ -289,6 +292,7 @@ impl Drop for Server {
             // A panic was reported by its thread.
             let _ = worker.join();
         }
+        self.shared.moving.iter().for_each(Moving::join);
         self.shared.replication.iter().for_each(Replication::join);
         self.end_agent();
     }

@@ -18,6 +18,7 @@ mod functions;
 mod history;
 mod idle;
 mod memory;
+mod moving;
 mod persistence;
 mod pubsub;
 mod replication;
