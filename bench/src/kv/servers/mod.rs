@@ -25,6 +25,7 @@ use crate::sockets::launcher::Launcher;
 use anyhow::{Context, Result};
 use cases::Peer;
 use client::Load;
+use deployment::Deployment;
 use groups::{Group, groups};
 pub use server::Kind;
 use server::{Over, Server, Starting};
@@ -120,6 +121,9 @@ pub fn measure(
     }
     if let Some(command) = &arguments.server {
         measured.note(format!("freeport stands for the server of --server: {command}"));
+    }
+    if groups.iter().any(|group| group.case.deployment == Deployment::Replicated) {
+        measured.note("replicas have the core of the load generator".into());
     }
     if cores.len() < 2 {
         measured.note("servers and the load generator share the only core".into());
