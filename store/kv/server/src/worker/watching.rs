@@ -300,6 +300,7 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
+        self.follow_new_role();
         if let Some(cluster) = &self.core.shared.cluster {
             self.core.is_fenced = !cluster.fence.is_valid();
         }
@@ -314,7 +315,6 @@ impl Worker {
             self.next_look_ms = self.core.now_ms + LOOK_MS;
             self.core.apply_limits();
             self.core.follow_role();
-            self.follow_new_role();
             self.core.publish_size();
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();
