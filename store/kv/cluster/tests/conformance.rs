@@ -95,18 +95,18 @@ fn a_node_has_one_session(fixture: &Fixture) {
     registry.keep(node, &presence(1, 10), LONG).expect("nobody has it");
     assert_eq!(other.keep(node, &presence(2, 20), LONG), Err(RegistryError::Taken));
     assert_eq!(other.leave(node, 2), Ok(()), "another session may end");
-    assert_eq!(nodes(&*other), BTreeMap::from([(node, presence(1, 10))]));
+    assert_eq!(nodes(&other), BTreeMap::from([(node, presence(1, 10))]));
     registry.keep(node, &presence(1, 30), LONG).expect("it is its own");
-    assert_eq!(nodes(&*other), BTreeMap::from([(node, presence(1, 30))]));
+    assert_eq!(nodes(&other), BTreeMap::from([(node, presence(1, 30))]));
     // The session may reach the registry by another way.
     other.keep(node, &presence(1, 40), LONG).expect("it is the same session");
     registry.keep(node, &presence(1, 50), LONG).expect("and the first way still is one");
-    assert_eq!(nodes(&*other), BTreeMap::from([(node, presence(1, 50))]));
+    assert_eq!(nodes(&other), BTreeMap::from([(node, presence(1, 50))]));
     assert_eq!(other.leave(node, 1), Ok(()));
-    assert_eq!(nodes(&*registry), BTreeMap::new());
+    assert_eq!(nodes(&registry), BTreeMap::new());
     other.keep(node, &presence(2, 0), LONG).expect("nobody has it");
     assert_eq!(registry.keep(node, &presence(1, 60), LONG), Err(RegistryError::Taken));
-    assert_eq!(nodes(&*registry), BTreeMap::from([(node, presence(2, 0))]));
+    assert_eq!(nodes(&registry), BTreeMap::from([(node, presence(2, 0))]));
 }
 
 /// Looks until a node has no lease, and returns the time by which it certainly had ended.
@@ -127,7 +127,7 @@ fn a_lease_lasts_at_least_its_time(fixture: &Fixture) {
     let (registry, node) = (fixture.open(), NodeId::random());
     let begin = boot_time();
     registry.keep(node, &presence(1, 0), SHORT).expect("nobody has it");
-    let lasted = end_of_lease(&*fixture.open(), node) - begin;
+    let lasted = end_of_lease(&fixture.open(), node) - begin;
     assert!(lasted >= SHORT, "{lasted:?}");
     // The registry remembers nothing of the session.
     fixture.open().keep(node, &presence(2, 0), LONG).expect("nobody has it");
@@ -141,7 +141,7 @@ fn a_prolonged_lease_lasts_from_then_on(fixture: &Fixture) {
         registry.keep(node, &presence(1, position), SHORT).expect("nobody else has it");
         thread::sleep(SHORT / 2);
     }
-    let lasted = end_of_lease(&*fixture.open(), node) - begin;
+    let lasted = end_of_lease(&fixture.open(), node) - begin;
     assert!(lasted >= SHORT, "{lasted:?}");
 }
 

@@ -13,6 +13,8 @@ use freeport_testbed::etcd::EtcdServer;
 use freeport_testbed::{skip, wait_until};
 use tempfile::TempDir;
 
+use crate::patient::Patient;
+
 /// An empty registry, and what keeps it alive.
 pub struct Fixture {
     open: Box<dyn Fn() -> Arc<dyn Registry> + Send + Sync>,
@@ -45,8 +47,8 @@ impl Fixture {
     }
 
     /// The registry as another process has it.
-    pub fn open(&self) -> Arc<dyn Registry> {
-        (self.open)()
+    pub fn open(&self) -> Patient {
+        Patient((self.open)())
     }
 }
 

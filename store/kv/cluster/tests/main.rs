@@ -4,3 +4,4 @@
 mod conformance;
 mod fixture;
 mod memory;
+mod patient;
