@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::cluster::IdentityError;
 use crate::tls::TlsError;
 
 /// Why a server does not start.
@@ -39,6 +40,18 @@ pub enum ServerError {
     /// The memory is divided among the workers, and a part is too small or too large.
     #[error("memory for a worker: {0}")]
     Memory(String),
+    /// A node of a cluster has clients of memcached.
+    #[error(
+        "a node of a cluster serves no clients of memcached, whose items have no hash slots; start \
+         another server for them"
+    )]
+    MemcachedInCluster,
+    /// A node of a cluster has no folder.
+    #[error("a node of a cluster needs a folder for its log, which its replicas follow; name one")]
+    NoFolder,
+    /// The folder has no name of a node.
+    #[error("the name of this node: {0}")]
+    Identity(#[from] IdentityError),
     /// The data cannot be recovered.
     #[error("cannot recover the data: {0}")]
     Recovery(#[from] freeport_kv_journal::OpenError),

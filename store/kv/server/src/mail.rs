@@ -15,8 +15,10 @@
 //! | `Ready` | one for a wait and key, until the worker has looked at the key |
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
+//! | `Run` | one of each thread that sends errands, which wait for them |
 //! | `FollowUsers` | the changes of users that clients have made |
-//! | `Count` | one for a thread that asks |
+//! | `FollowRoutes` | the changes of the slot map |
+//! | `Count`, `Settle` | one for a thread that asks |
 //! | `Stop` | one |
 //!
 //! A client that was forgotten can watch or wait again only by a loan of the shard, which is behind
@@ -35,7 +37,7 @@ use mio::Waker;
 use crate::census::Census;
 use crate::channels::Delivery;
 use crate::listener::{Protocol, Stream};
-use crate::worker::{BatchParcel, Forgotten, Parcel};
+use crate::worker::{BatchParcel, Errand, Forgotten, Parcel};
 
 /// Bytes of published messages that are on their way to a worker at most, unless it is only one.
 pub const DELIVERIES_BYTES_MAX: usize = 64 << 20;
@@ -141,12 +143,25 @@ pub enum Message {
         /// The thing to forget.
         what: Forgotten,
     },
+    /// The receiver runs an errand while it holds all shards.
+    Run {
+        /// The errand.
+        errand: Errand,
+    },
     /// Users have changed.
     FollowUsers,
     /// The receiver counts what it holds.
     Count {
         /// Where the answer goes.
         census: Sender<Census>,
+    },
+    /// The routes of the cluster have changed: what waited for that is looked at again.
+    FollowRoutes,
+    /// The receiver follows the present routes of the cluster, and drops the sender when it has
+    /// executed what it had taken up before.
+    Settle {
+        /// Dropped as an answer.
+        done: Sender<()>,
     },
     /// The server stops.
     Stop,

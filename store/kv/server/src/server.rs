@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
+use freeport_kv_cluster::NodeId;
 use freeport_kv_commands::ShardOptions;
 use freeport_kv_engine::{Engine, Options as EngineOptions};
 use freeport_kv_items::Items;
@@ -15,6 +16,7 @@ use freeport_kv_keyspace::Options as KeyspaceOptions;
 use mio::{Poll, Waker};
 
 use crate::census::Census;
+use crate::cluster;
 use crate::datagrams::Datagrams;
 use crate::error::ServerError;
 use crate::listener::{Listener, Protocol};
@@ -23,6 +25,7 @@ use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
+use crate::replication::Replication;
 use crate::scripting;
 use crate::shared::Shared;
 use crate::tls::Tls;
@@ -78,6 +81,7 @@ impl Server {
                 return Err(ServerError::None(what));
             }
         }
+        let node = node(&options)?;
         let shard_options = shard_options(&options)?;
         let mut listeners = vec![];
         for (binds, protocol) in [
@@ -110,6 +114,7 @@ impl Server {
                 *address = chosen;
             }
         }
+        announce(&mut options);
         let (mut datagrams, mut udp_addresses) = (vec![], vec![]);
         datagrams.resize_with(options.workers, Vec::new);
         for (number, address) in options.batch_udp.iter_mut().enumerate() {
@@ -140,7 +145,7 @@ impl Server {
         if let Some(loading) = loading {
             (listeners, guests) = loading.end()?;
         }
-        let mut shared = Shared::new(options, mailboxes, persistence);
+        let mut shared = Shared::new(options, mailboxes, persistence, node);
         shared.configuration.tls = tls;
         let shared = Arc::new(shared);
         if let Some(path) = &shared.options.access_file {
@@ -169,8 +174,15 @@ impl Server {
                 Worker::new((number, shard), shared, poll, mail, (listeners, datagrams)).run()
             })?;
         }
+        Replication::start(&server.shared)?;
+        cluster::start_agent(&server.shared)?;
         server.take_over(guests);
         Ok(server)
+    }
+
+    /// Another node may be the primary from now on.
+    fn end_agent(&self) {
+        self.shared.cluster.iter().for_each(|cluster| cluster.agent.end());
     }
 
     /// Hands clients that came while the server read its folder to all workers in turn.
@@ -243,13 +255,16 @@ impl Server {
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
+        self.shared.replication.iter().for_each(Replication::join);
         ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
-        match &self.shared.persistence {
+        let synced = match &self.shared.persistence {
             Some(persistence) => persistence.journal.sync().map_err(|failure| {
                 io::Error::other(format!("the last changes are lost: {failure}"))
             }),
             None => Ok(()),
-        }
+        };
+        self.end_agent();
+        synced
     }
 }
 
@@ -269,6 +284,8 @@ impl Drop for Server {
             // A panic was reported by its thread.
             let _ = worker.join();
         }
+        self.shared.replication.iter().for_each(Replication::join);
+        self.end_agent();
     }
 }
 
@@ -276,8 +293,43 @@ impl Drop for Server {
 fn wake_by_log(shared: &Arc<Shared>) {
     let Some(persistence) = &shared.persistence else { return };
     let mailboxes = shared.mailboxes.clone();
-    let wake = move || mailboxes.iter().for_each(Mailbox::log_has_advanced);
+    let progress = shared.replication.as_ref().map(|replication| replication.progress.clone());
+    let wake = move || {
+        mailboxes.iter().for_each(Mailbox::log_has_advanced);
+        progress.iter().for_each(|progress| progress.notify());
+    };
     persistence.journal.on_release(Box::new(wake));
+}
+
+/// The node that the server is in its cluster, if it is in one.
+fn node(options: &Options) -> Result<Option<NodeId>, ServerError> {
+    if options.cluster.is_none() {
+        return Ok(None);
+    }
+    if options.has_memcached() {
+        return Err(ServerError::MemcachedInCluster);
+    }
+    let Some(persistence) = &options.persistence else { return Err(ServerError::NoFolder) };
+    Ok(Some(cluster::identity(&persistence.folder)?))
+}
+
+/// Ports that a node of a cluster announces, if they are 0, become those that it listens on.
+fn announce(options: &mut Options) {
+    let Some(cluster) = &mut options.cluster else { return };
+    let first = |binds: &[Bind]| {
+        binds.iter().find_map(|bind| match bind {
+            Bind::Tcp(address) => Some(address.port()),
+            Bind::Unix(_) | Bind::Fabric(_) => None,
+        })
+    };
+    let announced = &mut cluster.address;
+    if announced.port == 0 {
+        announced.port = first(&options.resp).unwrap_or(0);
+    }
+    let tls = options.tls.as_ref().and_then(|tls| first(&tls.resp));
+    announced.tls_port = announced.tls_port.filter(|port| *port != 0).or(tls);
+    let batch = first(&options.batch);
+    announced.batch_port = announced.batch_port.filter(|port| *port != 0).or(batch);
 }
 
 /// Options of each shard, checked, so that a shard can make its databases when they get keys.

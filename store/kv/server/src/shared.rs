@@ -5,17 +5,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use freeport_kv_cluster::NodeId;
 use freeport_kv_commands::Table;
 
 use crate::access::{Catalog, Users};
 use crate::channels::Channels;
 use crate::clients::Clients;
+use crate::cluster::Cluster;
 use crate::commands::{Action, table};
 use crate::configuration::Configuration;
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
 use crate::persistence::Persistence;
 use crate::rates::Rates;
+use crate::replication::Replication;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
 use crate::statistics::{Calls, Statistics};
@@ -52,7 +55,7 @@ pub struct Shared {
     /// Parameters.
     pub configuration: Configuration,
     /// Changes with every parameter, pause and monitor; workers compare it.
-    pub version: AtomicU64,
+    pub version: Arc<AtomicU64>,
     /// Counts of each worker.
     pub statistics: Vec<Arc<Statistics>>,
     /// Commands that took long.
@@ -63,6 +66,10 @@ pub struct Shared {
     pub rates: Mutex<Rates>,
     /// The files that changes are kept in, if they are.
     pub persistence: Option<Persistence>,
+    /// Its part in replication, if it has files.
+    pub replication: Option<Replication>,
+    /// The node of a cluster that the server is, if it is one.
+    pub cluster: Option<Cluster>,
     /// A random name of this run of the server, 40 hexadecimal digits.
     pub run_id: String,
     pause: Mutex<Option<Pause>>,
@@ -86,29 +93,40 @@ impl Shared {
         options: Options,
         mailboxes: Vec<Mailbox>,
         persistence: Option<Persistence>,
+        node: Option<NodeId>,
     ) -> Self {
         let table = Arc::new(table());
         let catalog = Catalog::new(&table);
         let numbers = catalog.len();
         let statistics = mailboxes.iter().map(|_| Arc::new(Statistics::new(numbers))).collect();
+        let version = Arc::new(AtomicU64::new(1));
+        let mailboxes: Arc<[Mailbox]> = mailboxes.into();
+        let cluster = node
+            .zip(options.cluster.clone())
+            .map(|(me, options)| Cluster::new(me, options, version.clone(), mailboxes.clone()));
+        let replication = persistence
+            .as_ref()
+            .map(|persistence| Replication::new(&options, persistence.journal.clone(), node));
         Self {
             refused_clients: AtomicU64::new(0),
             users: Users::new(catalog),
             registry: Clients::default(),
             table,
             configuration: Configuration::new(&options),
-            version: AtomicU64::new(1),
+            version,
             statistics,
             slow_log: SlowLog::default(),
             latency: LatencyMonitor::default(),
             rates: Mutex::default(),
             persistence,
+            replication,
+            cluster,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
             trackers: Trackers::new(mailboxes.len()),
-            mailboxes: mailboxes.into(),
+            mailboxes,
             channels: Channels::default(),
             library: Library::default(),
             started: Instant::now(),
@@ -117,6 +135,11 @@ impl Shared {
             last_client: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
         }
+    }
+
+    /// How Redis calls this kind of server.
+    pub fn mode(&self) -> &'static str {
+        if self.cluster.is_some() { "cluster" } else { "standalone" }
     }
 
     /// Number of a new client.
@@ -183,7 +206,8 @@ impl Shared {
 
     /// The time in milliseconds since 1970. It does not go back behind changes that were recovered.
     pub fn now_ms(&self) -> u64 {
-        now_ms().max(self.persistence.as_ref().map_or(0, |persistence| persistence.floor_ms))
+        let floor_ms = self.persistence.as_ref().map(|it| it.floor_ms.load(Ordering::Relaxed));
+        now_ms().max(floor_ms.unwrap_or(0))
     }
 
     /// The workers end.
@@ -194,6 +218,7 @@ impl Shared {
     /// Makes all workers end.
     pub fn stop(&self) {
         if !self.is_stopping.swap(true, Ordering::Relaxed) {
+            self.replication.iter().for_each(Replication::stop);
             self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Stop));
         }
     }

@@ -33,11 +33,14 @@ pub enum Status {
     Unavailable = 6,
     /// Any other error.
     Failed = 7,
+    /// Another node of the cluster has the key: `SLOT HOST:PORT` names the slot and the node's
+    /// address for the batched protocol over TCP, or `SLOT ` if it has none. Nothing was changed.
+    Moved = 8,
 }
 
 impl Status {
     /// All statuses, in the order of their codes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Done,
         Self::NotFound,
         Self::OutOfMemory,
@@ -46,6 +49,7 @@ impl Status {
         Self::Denied,
         Self::Unavailable,
         Self::Failed,
+        Self::Moved,
     ];
 
     /// The status with this code.

@@ -6,6 +6,7 @@ mod acl;
 mod authentication;
 mod categories;
 mod client;
+mod cluster;
 mod command;
 mod config;
 mod connection;
@@ -17,6 +18,7 @@ mod parts;
 mod persistence;
 mod pubsub;
 mod reloading;
+mod replication;
 mod reports;
 mod scripts;
 mod server;
@@ -33,6 +35,7 @@ pub use categories::{CATEGORIES, categories};
 pub use container::{Container, Subcommand};
 pub use divided::key_positions;
 pub use info::process;
+pub use pubsub::write_unsubscribed;
 
 /// Function of a command.
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +123,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     acl::COMMANDS,
     authentication::COMMANDS,
     client::COMMANDS,
+    cluster::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
@@ -128,6 +132,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     parts::COMMANDS,
     persistence::COMMANDS,
     pubsub::COMMANDS,
+    replication::COMMANDS,
     reports::COMMANDS,
     scripts::COMMANDS,
     server::COMMANDS,
@@ -135,9 +140,10 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
 ];
 
 /// Commands that consist of subcommands.
-const CONTAINERS: [&Container; 8] = [
+const CONTAINERS: [&Container; 9] = [
     &acl::ACL,
     &client::CLIENT,
+    &cluster::CLUSTER,
     &command::COMMAND,
     &config::CONFIG,
     &parts::MEMORY,

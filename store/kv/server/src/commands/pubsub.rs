@@ -3,6 +3,7 @@
 
 use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
+use freeport_kv_protocol::resp::Writer;
 
 use super::{Context, Flow, ServerRun};
 use crate::channels::Kind;
@@ -91,7 +92,10 @@ fn answer(context: &mut Context<'_>, word: &[u8], name: Option<&[u8]>, kind: Kin
         .iter()
         .filter(|(one, _)| (*one == Kind::Sharded) == is_sharded)
         .count();
-    let mut reply = context.reply();
+    write_answer(&mut context.reply(), word, name, counted);
+}
+
+fn write_answer(reply: &mut Writer<'_>, word: &[u8], name: Option<&[u8]>, counted: usize) {
     reply.push(3);
     reply.bulk(word);
     match name {
@@ -99,6 +103,11 @@ fn answer(context: &mut Context<'_>, word: &[u8], name: Option<&[u8]>, kind: Kin
         None => reply.null(),
     }
     reply.integer(counted as i64);
+}
+
+/// Tells a client that it no longer listens to a name, but to a number of others of that kind.
+pub fn write_unsubscribed(reply: &mut Writer<'_>, kind: Kind, name: &[u8], left: usize) {
+    write_answer(reply, words(kind).1, Some(name), left);
 }
 
 fn publish(context: &mut Context<'_>, kind: Kind) -> Result<Flow, Error> {

@@ -68,6 +68,7 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, Error> {
         return Err(Error::new(text));
     }
     let Context { core, client, output, .. } = context;
+    core.begin_unit_slot(&transaction);
     let may_block = std::mem::replace(&mut client.session.may_block, false);
     Writer::new(output, client.session.version).array(transaction.queued.len());
     for arguments in &transaction.queued {
@@ -76,6 +77,7 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, Error> {
             Err(error) => Writer::new(output, client.session.version).error(error.text()),
         }
     }
+    core.end_unit_slot();
     core.end_unit();
     client.session.may_block = may_block;
     Ok(Flow::Continue)

@@ -71,7 +71,8 @@ impl Port {
         address: SocketAddr,
     ) -> Result<HelloReply, Refusal> {
         let shared = &core.shared;
-        if hello.database >= shared.options.databases {
+        let databases = if core.routes.is_some() { 1 } else { shared.options.databases };
+        if hello.database >= databases {
             return Err((Status::Failed, "there is no such database"));
         }
         if self.sessions.is_full() || core.has_all_clients() {

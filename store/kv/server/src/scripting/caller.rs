@@ -42,6 +42,7 @@ impl<'a> ScriptCaller<'a> {
     ) -> Self {
         core.shared.library.begin(function);
         core.begin_unit();
+        core.begin_script_slot();
         core.script_began = Some(since_1970());
         Self {
             core,
@@ -54,7 +55,7 @@ impl<'a> ScriptCaller<'a> {
         }
     }
 
-    fn check(&self, arguments: &[&[u8]]) -> Result<(), Error> {
+    fn check(&mut self, arguments: &[&[u8]]) -> Result<(), Error> {
         let name = arguments.first().copied().unwrap_or_default();
         let Some(command) = self.core.table.get(name) else {
             return Err(Error::fixed("ERR Unknown Redis command called from script"));
@@ -73,6 +74,8 @@ impl<'a> ScriptCaller<'a> {
         if self.is_read_only && writes {
             return Err(Error::fixed("ERR Write commands are not allowed from read-only scripts."));
         }
+        let spec = *spec;
+        self.core.check_route_of_script(self.client, &spec, arguments)?;
         let waits = |argument: &&[u8]| argument.eq_ignore_ascii_case(b"BLOCK");
         let is_read = matches!(spec.name, "xread" | "xreadgroup");
         if is_read && options_of(arguments).any(waits) {
@@ -154,6 +157,7 @@ impl Caller for ScriptCaller<'_> {
 
 impl Drop for ScriptCaller<'_> {
     fn drop(&mut self) {
+        self.core.end_unit_slot();
         self.core.end_unit();
         self.core.script_began = None;
         self.core.shared.library.end();

@@ -128,6 +128,7 @@ impl Core {
             local: stream.local_address(),
             descriptor: stream.descriptor(),
             is_unix: stream.is_local(),
+            is_encrypted: matches!(stream, Stream::Tls(_)),
             is_batched: protocol == Protocol::Batch,
             connected_ms: self.now_ms,
         };

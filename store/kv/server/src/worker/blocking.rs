@@ -107,6 +107,16 @@ impl Worker {
         if client.is_suspended {
             return false;
         }
+        match self.check_route_of_blocked(client, &blocked.arguments) {
+            Ok(true) => {}
+            // The change of routes that ends this looks at the client again.
+            Ok(false) => return false,
+            Err(error) => {
+                Writer::new(output, client.session.version).error(error.text());
+                self.stop_blocking(client);
+                return true;
+            }
+        }
         // Also those of keys that it does not wait for, such as the target of `BLMOVE`.
         let needed = self.core.shards_of_queued(&blocked.arguments);
         if self.has_shards(needed) {

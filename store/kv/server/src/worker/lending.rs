@@ -16,6 +16,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
 
 use super::batch::Parcel as BatchParcel;
 use super::parcels::Parcel;
@@ -23,7 +24,8 @@ use super::{Core, Worker};
 use crate::client::Client;
 use crate::mail::Message;
 
-/// The server itself instead of a client, whose numbers begin at 1: it borrows for a snapshot.
+/// The server itself instead of a client, whose numbers begin at 1: it borrows for a snapshot or an
+/// errand.
 pub(super) const SERVER: u64 = 0;
 
 /// Loans of a worker, and of its shard.
@@ -47,6 +49,8 @@ pub(super) struct Lending {
     /// Operations of packets of other workers that wait for it.
     #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
     batches: Vec<Box<BatchParcel>>,
+    /// Those that wait until nothing of the above does. Dropping one is the answer.
+    pub(super) settling: Vec<Sender<()>>,
     /// Things that the own shard has to forget when it is back.
     forgotten: Vec<((u16, Vec<u8>), Forgotten)>,
 }
@@ -192,6 +196,7 @@ impl Worker {
         for parcel in std::mem::take(&mut self.lending.batches) {
             self.execute_batch_for(parcel);
         }
+        self.end_settling();
         // Those that waited come first, so that a busy borrower cannot keep the shard.
         for client in std::mem::take(&mut self.lending.stalled) {
             self.resume(client);
@@ -225,7 +230,7 @@ impl Worker {
         let Some(client) = self.lending.loans.front().map(|loan| loan.client) else { return };
         self.lending.is_granted = true;
         match client {
-            SERVER => self.begin_snapshot(),
+            SERVER => self.do_task(),
             client => self.resume(client),
         }
         // Unless the command has ended it: the client may have gone.

@@ -11,12 +11,15 @@
 //! everything else of the worker.
 
 mod accepting;
+mod applying;
 mod batch;
 mod blocking;
 mod busy;
 mod counting;
 mod datagrams;
 mod delivering;
+mod errands;
+mod fencing;
 mod handshakes;
 mod imaging;
 mod invalidating;
@@ -29,8 +32,10 @@ mod network;
 mod parcels;
 mod polling;
 mod recording;
+mod replicating;
 mod requests;
 mod rights;
+mod routing;
 mod serving;
 mod timing;
 mod watching;
@@ -47,6 +52,7 @@ use freeport_kv_protocol::batch::Operations;
 use mio::{Events, Poll, Token};
 
 use crate::channels::Delivery;
+use crate::cluster::{Cluster, Routes};
 use crate::commands::Action;
 use crate::configuration::Settings;
 use crate::datagrams::Datagrams;
@@ -56,7 +62,11 @@ use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
+use applying::Copying;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
+pub use errands::Errand;
+use errands::Errands;
+use fencing::Fencing;
 use imaging::Imaging;
 use invalidating::Notices;
 pub use lending::Forgotten;
@@ -65,6 +75,7 @@ use measuring::Stopwatch;
 use network::Network;
 pub use parcels::{Gathering, Parcel};
 use polling::Polled;
+use routing::UnitSlot;
 
 /// Token of the mailbox.
 pub const WAKER: Token = Token(0);
@@ -85,6 +96,7 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    errands: Errands,
     imaging: Imaging,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
@@ -95,9 +107,13 @@ pub struct Worker {
     next_expiry_ms: u64,
     /// When what changes slowly is looked at, in milliseconds since 1970.
     next_look_ms: u64,
+    /// Clients whose requests are on slots that were stopped.
+    stopped: Vec<u64>,
     /// Clients whose requests wait for the end of a pause.
     paused: Vec<u64>,
     is_stopping: bool,
+    /// The server was a replica when the worker looked at its role last.
+    was_replica: bool,
     core: Core,
 }
 
@@ -139,8 +155,22 @@ pub struct Core {
     pub pause: Option<Pause>,
     /// Workers and clients that see all commands.
     pub monitors: Vec<(usize, u64)>,
+    /// What is done with commands on each slot, if the server is a node of a cluster.
+    pub routes: Option<Arc<Routes>>,
     /// There is a pause, a monitor, or a limit of memory above which commands are refused.
+    pub is_guarded: bool,
+    /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
+    /// The server takes the keys of its primary, and has none meanwhile.
+    pub is_loading: bool,
+    /// What it needs to execute batches of a primary, once it has.
+    pub copying: Option<Box<Copying>>,
+    /// The lease of the node had run out when the turn began.
+    pub is_fenced: bool,
+    /// Output that waits for the lease.
+    pub fencing: Fencing,
+    /// The slot of the keys of the transaction or script that is being executed.
+    pub unit_slot: UnitSlot,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -192,7 +222,14 @@ impl Worker {
             stopwatch: Stopwatch::new(),
             pause: None,
             monitors: vec![],
+            routes: shared.cluster.as_ref().map(Cluster::routes),
+            is_guarded: false,
             is_watchful: false,
+            is_loading: false,
+            copying: None,
+            is_fenced: false,
+            fencing: Fencing::default(),
+            unit_slot: UnitSlot::default(),
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
@@ -205,14 +242,17 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            errands: Errands::default(),
             imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
             operations: Operations::default(),
             next_expiry_ms: 0,
             next_look_ms: 0,
+            stopped: vec![],
             paused: vec![],
             is_stopping: false,
+            was_replica: false,
             core,
         }
     }
@@ -342,11 +382,14 @@ impl Worker {
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
+            Message::Run { errand } => self.borrow_for_errand(errand),
             Message::FollowUsers => self.follow_users(),
             Message::Count { census } => {
                 // Nobody may wait for it any more.
                 let _ = census.send(self.census());
             }
+            Message::FollowRoutes => self.follow_routes(),
+            Message::Settle { done } => self.settle(done),
             Message::Stop => self.is_stopping = true,
         }
     }

@@ -150,6 +150,7 @@ impl Worker {
             || spec.of(arguments).flags.has(Flags::BLOCKING)
             || spec.check_arity(arguments.len()).is_err()
             || !self.core.has_rights(client, spec, arguments)
+            || !self.core.is_routed_here(client, command, arguments)
         {
             return None;
         }

@@ -3,7 +3,7 @@
 //! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
-//! has no monitor and no pause, and the client has authenticated, wants its replies, and has not
+//! has no monitor and no pause and is in no cluster, and the client has authenticated, wants its replies, and has not
 //! decided whether its next command counts for client-side caching.
 
 use std::sync::Arc;
@@ -13,9 +13,11 @@ use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Error, Flags, Spec};
 use freeport_kv_protocol::resp::{RequestReader, Writer};
 
+use super::replicating::LOADING;
 use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
+use crate::cluster::Cluster;
 use crate::commands::Flow;
 use crate::configuration::{Settings, events};
 use crate::connection::Connection;
@@ -51,8 +53,13 @@ impl Core {
         self.effects.broadcast_prefixes = self.shared.trackers.prefixes();
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
-        self.is_watchful =
-            self.pause.is_some() || !self.monitors.is_empty() || self.settings.refuses();
+        self.routes = self.shared.cluster.as_ref().map(Cluster::routes);
+        self.follow_role();
+        self.is_guarded = self.pause.is_some()
+            || !self.monitors.is_empty()
+            || self.settings.refuses()
+            || self.is_loading;
+        self.is_watchful = self.is_guarded || self.routes.is_some();
         self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
         self.apply_limits();
     }
@@ -201,7 +208,7 @@ impl Worker {
     /// Requests of this client may be sent to other workers, each after a check of its rights.
     #[inline]
     pub(super) fn can_divide(&self, client: &Client) -> bool {
-        !self.core.is_watchful
+        !self.core.is_guarded
             & client.is_authenticated
             & (client.replies == Replies::On)
             & !client.is_caching_decided
@@ -220,11 +227,18 @@ impl Worker {
             self.core.statistics.rejected(spec.number, NO_AUTH.text());
             return Err(NO_AUTH);
         }
+        if self.core.is_loading && !spec.flags.has(Flags::LOADING) {
+            self.core.statistics.rejected(spec.number, LOADING.text());
+            return Err(LOADING);
+        }
         if client.is_checked
             && let Err(error) = self.core.check_rights(client, &spec, arguments)
         {
             self.core.statistics.rejected(spec.number, error.text());
             return Err(error);
+        }
+        if self.core.routes.is_some() && !self.check_route(client, &command, arguments)? {
+            return Ok(false);
         }
         if let Some(pause) = self.core.pause
             && self.core.now_ms < pause.end_ms
@@ -286,6 +300,7 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
+        self.look_at_fence();
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
@@ -296,6 +311,8 @@ impl Worker {
         if self.core.now_ms >= self.next_look_ms {
             self.next_look_ms = self.core.now_ms + LOOK_MS;
             self.core.apply_limits();
+            self.core.follow_role();
+            self.follow_new_role();
             self.core.publish_size();
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();
@@ -353,16 +370,22 @@ impl Worker {
 
     /// Ends the wait of a client by a reply: that of a wait whose time is over, or an error.
     pub(super) fn unblock(&mut self, id: u64, is_error: bool) {
+        self.end_wait(id, |reply, is_null_string| match (is_error, is_null_string) {
+            (true, _) => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+            (false, true) => reply.null(),
+            (false, false) => reply.null_array(),
+        });
+    }
+
+    /// Ends the wait of a client for keys, if there is one, by a reply. The function that writes it
+    /// also gets whether that of a wait in vain is a string.
+    pub(super) fn end_wait(&mut self, id: u64, write: impl FnOnce(&mut Writer<'_>, bool)) {
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         if let Some((client, output)) = connection.client_mut()
             && let Some(blocked) = &client.blocked
         {
             let mut reply = Writer::new(output, client.session.version);
-            match (is_error, blocked.block.is_null_string) {
-                (true, _) => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-                (false, true) => reply.null(),
-                (false, false) => reply.null_array(),
-            }
+            write(&mut reply, blocked.block.is_null_string);
             self.core.count_wait(&blocked.arguments);
             self.stop_blocking(client);
             self.again.push_back(id);

@@ -2,10 +2,12 @@
 //! `INFO`: the state of the server, by section. Only lines are shown that something true can be
 //! said about.
 
+mod cluster;
 mod commands;
 mod general;
 mod persistence;
 pub mod process;
+mod replication;
 mod values;
 
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
@@ -35,13 +37,13 @@ const SECTIONS: [Section; 13] = [
     Section { name: "Memory", is_default: true, write: values::memory },
     Section { name: "Persistence", is_default: true, write: persistence::persistence },
     Section { name: "Stats", is_default: true, write: general::statistics },
-    Section { name: "Replication", is_default: true, write: general::replication },
+    Section { name: "Replication", is_default: true, write: replication::replication },
     Section { name: "CPU", is_default: true, write: general::processor },
     Section { name: "Modules", is_default: true, write: |_, _| () },
     Section { name: "Commandstats", is_default: false, write: commands::calls },
     Section { name: "Errorstats", is_default: true, write: commands::errors },
     Section { name: "Latencystats", is_default: false, write: commands::latencies },
-    Section { name: "Cluster", is_default: true, write: general::cluster },
+    Section { name: "Cluster", is_default: true, write: cluster::cluster },
     Section { name: "Keyspace", is_default: true, write: values::keys },
 ];
 

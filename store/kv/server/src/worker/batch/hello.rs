@@ -40,6 +40,9 @@ impl Core {
                 databases - 1
             ));
         }
+        if self.routes.is_some() && hello.database > 0 {
+            return failed("ERR a node of a cluster has database 0 only".into());
+        }
         match hello.worker.map(usize::from) {
             Some(worker) if worker >= workers => {
                 return failed(format!(

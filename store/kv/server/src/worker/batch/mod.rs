@@ -10,6 +10,7 @@ mod care;
 mod gathering;
 mod hello;
 mod plan;
+mod routing;
 
 use freeport_kv_commands::batch::{Batch, Replies};
 use freeport_kv_protocol::batch::{
@@ -160,11 +161,15 @@ impl Worker {
         if self.core.is_watchful && self.waits_for_pause(client, packet) {
             return false;
         }
+        let Some(is_here) = self.core.route_packet(packet) else {
+            self.stop_client(client);
+            return false;
+        };
         if !self.core.store.has(own) {
             self.suspend_for(client, 1 << own);
             return false;
         }
-        if client.is_checked || self.core.needs_plan(state, packet) {
+        if client.is_checked || !is_here || self.core.needs_plan(state, packet) {
             return self.execute_planned((state, client), packet, output);
         }
         state.has_begun = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Plans of packets that are not simply executed: by a client whose user may not do everything,
-//! with a hello, with keys of several workers, or while somebody monitors.
+//! with a hello, with keys of several workers or of other nodes, or while somebody monitors.
 
 use std::collections::VecDeque;
 
@@ -71,6 +71,9 @@ impl Core {
             {
                 self.statistics.rejected(spec.number, error.text());
                 return Some((Status::Denied, error.text().into()));
+            }
+            if let Some(answer) = self.answer_elsewhere(operation) {
+                return Some(answer);
             }
             if !self.monitors.is_empty() {
                 self.show(client, words);
