@@ -2,6 +2,8 @@
 //! Tests of the crate as its users see it.
 
 mod conformance;
+mod file;
 mod fixture;
 mod memory;
 mod patient;
+mod url;
