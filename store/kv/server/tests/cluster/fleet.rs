@@ -133,6 +133,23 @@ impl Fleet {
         }
         shards.into_values().collect()
     }
+
+    /// The number of the node with a port.
+    pub fn number_of(&self, port: u16) -> usize {
+        let found = self.nodes.iter().position(|node| node.address().port() == port);
+        found.expect("the port of a node")
+    }
+
+    /// Whether a node is a primary.
+    pub fn is_primary(&self, node: usize) -> bool {
+        matches!(role(self.nodes[node].address()), Some(Role::Primary { .. }))
+    }
+
+    /// Has a replica ask for the place of its primary.
+    pub fn ask_to_lead(&self, node: usize) {
+        let reply = ask(self.nodes[node].address(), &["CLUSTER", "FAILOVER"]);
+        assert_eq!(reply.expect("the node answers"), Value::Status(b"OK".to_vec()));
+    }
 }
 
 /// The node knows an owner for every slot.

@@ -7,19 +7,24 @@
 //! cannot be.
 
 mod connection;
+mod fault;
 mod fleet;
 mod history;
+mod moves;
 mod process;
+mod progress;
 mod routes;
 mod trial;
 mod writing;
 
+use freeport_testbed::etcd::EtcdServer;
 use freeport_testbed::redis::RedisServer;
 use freeport_testbed::{number, seed, skip, usual_or_long};
 
+use fault::Fault;
 use fleet::Shape;
 use process::Program;
-use trial::{Fault, Trial, run};
+use trial::{Trial, run};
 use writing::Counts;
 
 /// Number of rounds of each trial; `FREEPORT_CRASHES` is another one.
@@ -41,7 +46,7 @@ const SHAPE: Shape = Shape { shards: 3, replicas: 1 };
 const FAULTS: &[Fault] = &[
     Fault::KillPrimary,
     Fault::PausePrimary,
-    Fault::KillReplica,
+    Fault::KillReplicas,
     Fault::KillShard,
     Fault::LoseNewest,
 ];
@@ -72,6 +77,26 @@ fn nodes_keep_what_a_replica_has_confirmed() {
 #[test]
 fn nodes_with_three_workers_keep_what_a_replica_has_confirmed() {
     let program = Program::Freeport { workers: 3, has_etcd: false };
+    keeps(&trial(program, FAULTS, rounds(1)));
+}
+
+#[test]
+fn nodes_hand_over_and_lose_nothing() {
+    keeps(&trial(FREEPORT, &[Fault::HandOver, Fault::Move], rounds(4)));
+}
+
+#[test]
+fn slots_move_while_nodes_are_killed() {
+    keeps(&trial(FREEPORT, &[Fault::MoveToKilled, Fault::MoveFromKilled], rounds(2)));
+}
+
+#[test]
+fn nodes_agree_in_etcd() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if EtcdServer::start(folder.path()).is_none() {
+        return skip("etcd is not installed");
+    }
+    let program = Program::Freeport { workers: 1, has_etcd: true };
     keeps(&trial(program, FAULTS, rounds(1)));
 }
 

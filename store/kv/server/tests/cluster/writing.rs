@@ -11,7 +11,6 @@
 //!    is kept: a reply that still comes is an acknowledgment by a node that has lost its slots.
 
 use std::ops::Add;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use freeport_kv_protocol::slots::slot_of;
 
 use super::connection::{Answer, Connection, Waiting, is_late};
 use super::history::History;
+use super::progress::Progress;
 use super::routes::{Routes, read};
 use crate::crash::model::Times;
 use crate::crash::reading::now_ms;
@@ -30,29 +30,6 @@ use crate::crash::step::Maker;
 const PAUSE: Duration = Duration::from_millis(10);
 /// A server may use a time that it has read somewhat before a request came.
 const CLOCK_MS: u64 = 1000;
-
-/// How a trial follows a client, and ends it.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Number of times that requests were sent at once and all executed.
-    pub rounds: AtomicU64,
-    /// The client has returned.
-    pub has_ended: AtomicBool,
-    has_to_finish: AtomicBool,
-    is_abandoned: AtomicBool,
-}
-
-impl Progress {
-    /// The client ends as soon as all of its requests have replies.
-    pub fn finish(&self) {
-        self.has_to_finish.store(true, Ordering::Relaxed);
-    }
-
-    /// The client ends with its next turn, because the trial has failed.
-    pub fn abandon(&self) {
-        self.is_abandoned.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Counts of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -147,15 +124,14 @@ impl Writer {
     pub fn write(&mut self, routes: &Routes, progress: &Progress) -> Result<(), String> {
         let ended = loop {
             let is_idle = self.connection.as_ref().is_some_and(Connection::is_idle);
-            let has_to_finish = progress.has_to_finish.load(Ordering::Relaxed);
-            if is_idle && has_to_finish || progress.is_abandoned.load(Ordering::Relaxed) {
+            if progress.has_to_end(is_idle) {
                 break Ok(());
             }
             if let Err(error) = self.turn(routes, progress) {
                 break Err(format!("{}: {error}", self.prefix));
             }
         };
-        progress.has_ended.store(true, Ordering::Relaxed);
+        progress.end();
         ended
     }
 
@@ -234,7 +210,7 @@ impl Writer {
             self.connection = None;
             thread::sleep(PAUSE);
         } else {
-            progress.rounds.fetch_add(1, Ordering::Relaxed);
+            progress.complete_round();
         }
     }
 
