@@ -302,9 +302,6 @@ impl Worker {
         self.core.follow();
         self.look_at_fence();
         self.follow_new_role();
-        if let Some(cluster) = &self.core.shared.cluster {
-            self.core.is_fenced = !cluster.fence.is_valid();
-        }
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
