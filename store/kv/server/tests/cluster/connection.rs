@@ -15,7 +15,7 @@ use crate::crash::step::Request;
 const SUSPICION: Duration = Duration::from_millis(300);
 
 /// Beginnings of errors by which a node says that it has not executed a command.
-const REFUSALS: [&str; 9] = [
+const REFUSALS: [&str; 11] = [
     "MOVED ",
     "ASK ",
     "CLUSTERDOWN ",
@@ -25,6 +25,8 @@ const REFUSALS: [&str; 9] = [
     "MASTERDOWN ",
     "TRYAGAIN ",
     "NOREPLICAS ",
+    "UNBLOCKED ",
+    "ERR WAIT cannot be used with replica",
 ];
 
 /// A request that waits for its replies.

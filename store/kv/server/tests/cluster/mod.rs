@@ -91,6 +91,12 @@ fn slots_move_while_nodes_are_killed() {
 }
 
 #[test]
+fn a_primary_that_stood_still_acknowledges_nothing() {
+    let program = Program::Freeport { workers: 2, has_etcd: false };
+    keeps(&trial(program, &[Fault::PausePrimary], rounds(1)));
+}
+
+#[test]
 fn nodes_agree_in_etcd() {
     let folder = tempfile::tempdir().expect("a folder");
     if EtcdServer::start(folder.path()).is_none() {

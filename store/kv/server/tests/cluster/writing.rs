@@ -299,7 +299,10 @@ fn late(mut connection: Connection) -> Result<u64, String> {
     while !connection.is_idle() {
         match connection.receive() {
             Ok((Waiting::Confirmation, Answer::Reply(Value::Integer(0)))) => {}
-            Ok((_, Answer::Reply(_))) => count += 1,
+            Ok((waiting, Answer::Reply(reply))) => {
+                println!("late, from {}: {reply:?} to {waiting:.300?}", connection.address);
+                count += 1;
+            }
             Ok((_, Answer::Refused(_))) => {}
             Err(error) if is_late(&error) => {
                 if begin.elapsed() > freeport_testbed::wait::PATIENCE {
