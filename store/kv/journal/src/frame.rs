@@ -104,26 +104,54 @@ fn header_check(bytes: &[u8; FRAME_BYTES], salt: u64, place: u64) -> u32 {
     crc32c::crc32c_append(check, &bytes[8..])
 }
 
-/// The items of a frame, in order, or why they are not well-formed.
-pub(crate) fn items(bytes: &[u8], count: u32) -> Result<Items<'_>, &'static str> {
-    let mut rest = Items { bytes };
-    for _ in 0..count {
-        if rest.bytes.len() < LENGTH_BYTES {
-            return Err("the frame has fewer items than it says");
-        }
-        rest.next().ok_or("an item is longer than its frame")?;
-    }
-    if rest.bytes.is_empty() {
-        Ok(Items { bytes })
-    } else {
-        Err("the frame has more bytes than its items")
-    }
+/// Units or entries that follow each other, each after its length of four bytes. It iterates over
+/// them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Items<'a> {
+    bytes: &'a [u8],
+    count: u32,
 }
 
-/// Items that follow each other, each with its length before it.
-#[derive(Clone, Debug)]
-pub(crate) struct Items<'a> {
-    bytes: &'a [u8],
+impl<'a> Items<'a> {
+    /// The items in these bytes.
+    ///
+    /// # Errors
+    ///
+    /// There are more or fewer than `count`, or the last one is not complete: the reason.
+    pub fn parse(bytes: &'a [u8], count: u32) -> Result<Items<'a>, &'static str> {
+        let mut rest = Items { bytes, count };
+        for _ in 0..count {
+            if rest.bytes.len() < LENGTH_BYTES {
+                return Err("the frame has fewer items than it says");
+            }
+            rest.next().ok_or("an item is longer than its frame")?;
+        }
+        if rest.bytes.is_empty() {
+            Ok(Items { bytes, count })
+        } else {
+            Err("the frame has more bytes than its items")
+        }
+    }
+
+    /// Items that are known to be complete.
+    pub(crate) fn known(bytes: &'a [u8], count: u32) -> Items<'a> {
+        Items { bytes, count }
+    }
+
+    /// The bytes of all items that are left, with their lengths.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Number of items that are left.
+    pub fn len(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether none are left.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
 }
 
 impl<'a> Iterator for Items<'a> {
@@ -133,6 +161,7 @@ impl<'a> Iterator for Items<'a> {
         let (length, rest) = self.bytes.split_first_chunk::<LENGTH_BYTES>()?;
         let (item, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
         self.bytes = rest;
+        self.count = self.count.saturating_sub(1);
         Some(item)
     }
 }
@@ -224,11 +253,11 @@ mod tests {
     #[test]
     fn items_fill_their_frame() {
         let bytes = [2, 0, 0, 0, 8, 9, 0, 0, 0, 0];
-        let both: Vec<&[u8]> = items(&bytes, 2).expect("two items").collect();
+        let both: Vec<&[u8]> = Items::parse(&bytes, 2).expect("two items").collect();
         assert_eq!(both, [&[8u8, 9][..], &[]]);
-        assert!(items(&bytes, 1).is_err());
-        assert!(items(&bytes, 3).is_err());
-        assert!(items(&bytes[..9], 2).is_err());
-        assert!(items(&bytes, u32::MAX).is_err());
+        assert!(Items::parse(&bytes, 1).is_err());
+        assert!(Items::parse(&bytes, 3).is_err());
+        assert!(Items::parse(&bytes[..9], 2).is_err());
+        assert!(Items::parse(&bytes, u32::MAX).is_err());
     }
 }

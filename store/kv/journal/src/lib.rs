@@ -61,14 +61,19 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod committer;
+mod copying;
 pub mod disk;
 mod error;
 pub mod faulty;
 mod folder;
+mod following;
 mod frame;
 pub mod inspect;
+mod installing;
 mod journal;
+mod lineage;
 mod manifest;
 pub mod memory;
 mod reader;
@@ -78,15 +83,21 @@ mod reserve;
 mod rotation;
 mod shared;
 mod snapshot;
+mod snapshot_file;
 mod status;
 mod units;
 mod walk;
 
-pub use error::{Failure, FailureKind, OpenError, Refusal, SnapshotError};
-pub use frame::{FILE_BYTES, MAX_ITEM_BYTES};
+pub use copying::CopyError;
+pub use error::{Failure, FailureKind, LineageError, OpenError, Refusal, SnapshotError};
+pub use following::{Batch, FollowError, Follower, SnapshotReader};
+pub use frame::{FILE_BYTES, Items, MAX_ITEM_BYTES};
+pub use installing::Installer;
 pub use journal::{Journal, Options};
+pub use lineage::{History, Lineage, MAX_HISTORIES};
 pub use manifest::{Manifest, Segment};
-pub use snapshot::{Completed, Done, PENDING_BYTES, SnapshotWriter};
+pub use snapshot::{Done, PENDING_BYTES, SnapshotWriter};
+pub use snapshot_file::Completed;
 pub use status::{Cut, Policy, Position, Progress, Recovered, Status};
 pub use units::{BLOCK_BYTES, Entries, Units};
 pub use walk::{BadPlace, Contents, Replay, SegmentFacts, SnapshotFacts};

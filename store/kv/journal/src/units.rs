@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Buffers in which units and entries are put together, in the form that they have on the disk.
 
-use crate::frame::{FRAME_BYTES, Header, Kind, LENGTH_BYTES, MAX_ITEM_BYTES};
+use crate::frame::{FRAME_BYTES, Header, Items, Kind, LENGTH_BYTES, MAX_ITEM_BYTES};
 
 /// Entries of a snapshot become a block from this size on, in bytes.
 pub const BLOCK_BYTES: usize = 64 << 10;
@@ -19,6 +19,9 @@ pub struct Units {
     frame: Frame,
     /// Reserved bytes of disk that belong to this worker.
     pub(crate) allowance: u64,
+    /// The position for which these units were prepared, if they are a copy; see
+    /// [`crate::Journal::prepare_copy`].
+    pub(crate) place: Option<u64>,
 }
 
 impl Units {
@@ -71,6 +74,22 @@ impl Units {
     /// Bytes that a batch of all units takes in the log.
     pub fn bytes(&self) -> u64 {
         self.frame.bytes.len().max(FRAME_BYTES) as u64
+    }
+
+    /// The finished units, as a batch of them has them.
+    ///
+    /// # Panics
+    ///
+    /// If a unit is unfinished.
+    pub fn items(&self) -> Items<'_> {
+        assert!(!self.is_in_unit(), "a unit is sent when it is finished");
+        Items::known(self.frame.items(), self.frame.count)
+    }
+
+    /// Drops all units.
+    pub fn clear(&mut self) {
+        self.frame.clear();
+        self.place = None;
     }
 
     pub(crate) fn frame(&mut self) -> &mut Frame {
@@ -139,6 +158,15 @@ impl Frame {
         &mut self.bytes
     }
 
+    /// Makes the frame one of these items.
+    pub fn fill(&mut self, items: &Items<'_>) {
+        self.clear();
+        self.bytes.reserve(FRAME_BYTES + items.bytes().len());
+        self.bytes.resize(FRAME_BYTES, 0);
+        self.bytes.extend_from_slice(items.bytes());
+        self.count = items.len();
+    }
+
     fn finish(&mut self) {
         let Some(start) = self.start.take() else { return };
         let length = self.bytes.len() - start - LENGTH_BYTES;
@@ -192,6 +220,7 @@ impl Frame {
         }
         self.bytes.clear();
         self.count = 0;
+        self.start = None;
     }
 
     fn items(&self) -> &[u8] {
@@ -202,7 +231,6 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::items;
 
     #[test]
     fn an_unfinished_unit_can_be_dropped() {
@@ -218,7 +246,7 @@ mod tests {
         assert_eq!(units.count(), 2);
         let header = units.frame().header(Kind::Batch);
         let bytes = units.frame().seal(&header, 1, 2);
-        let written = items(&bytes[FRAME_BYTES..], header.items).expect("well-formed");
+        let written = Items::parse(&bytes[FRAME_BYTES..], header.items).expect("well-formed");
         assert!(written.eq([&b"first"[..], b"second"]));
         units.frame().clear();
         assert!(units.is_empty());

@@ -7,5 +7,6 @@
 pub mod base64;
 pub mod batch;
 pub mod memcached;
+pub mod replication;
 pub mod resp;
 pub mod slots;

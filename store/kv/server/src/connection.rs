@@ -141,6 +141,17 @@ impl Connection {
         }
     }
 
+    /// The client is a replica that gets the log from now on.
+    #[inline]
+    pub fn follows(&self) -> bool {
+        self.client().is_some_and(|client| client.following.is_some())
+    }
+
+    /// Replies that were not sent.
+    pub fn unsent(&self) -> &[u8] {
+        &self.output[self.sent..]
+    }
+
     /// The client waits for a key.
     pub fn is_blocked(&self) -> bool {
         self.client().is_some_and(|client| client.blocked.is_some())
@@ -220,6 +231,18 @@ impl Connection {
     /// Its next requests are read and executed now.
     pub fn takes_requests(&self) -> bool {
         self.is_ready() && self.backlog_bytes() <= BACKLOG_BYTES
+    }
+
+    /// The present output depends on the lease of the node.
+    #[inline]
+    pub fn guard_output(&mut self) {
+        self.holding.guard(self.output.len());
+    }
+
+    /// Output that is not sent yet depends on the lease of the node.
+    #[inline]
+    pub fn has_guarded(&self) -> bool {
+        self.holding.guarded(self.sent) > 0
     }
 
     /// There are bytes that may be sent.

@@ -15,6 +15,7 @@
 //! | `Ready` | one for a wait and key, until the worker has looked at the key |
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
+//! | `Run` | one of each thread that sends errands, which wait for them |
 //! | `FollowUsers` | the changes of users that clients have made |
 //! | `FollowRoutes` | the changes of the slot map |
 //! | `Count`, `Settle` | one for a thread that asks |
@@ -36,7 +37,7 @@ use mio::Waker;
 use crate::census::Census;
 use crate::channels::Delivery;
 use crate::listener::{Protocol, Stream};
-use crate::worker::{BatchParcel, Forgotten, Parcel};
+use crate::worker::{BatchParcel, Errand, Forgotten, Parcel};
 
 /// Bytes of published messages that are on their way to a worker at most, unless it is only one.
 pub const DELIVERIES_BYTES_MAX: usize = 64 << 20;
@@ -141,6 +142,11 @@ pub enum Message {
         place: (u16, Vec<u8>),
         /// The thing to forget.
         what: Forgotten,
+    },
+    /// The receiver runs an errand while it holds all shards.
+    Run {
+        /// The errand.
+        errand: Errand,
     },
     /// Users have changed.
     FollowUsers,

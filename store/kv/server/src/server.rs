@@ -25,6 +25,7 @@ use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
+use crate::replication::Replication;
 use crate::scripting;
 use crate::shared::Shared;
 use crate::tls::Tls;
@@ -173,8 +174,15 @@ impl Server {
                 Worker::new((number, shard), shared, poll, mail, (listeners, datagrams)).run()
             })?;
         }
+        Replication::start(&server.shared)?;
+        cluster::start_agent(&server.shared)?;
         server.take_over(guests);
         Ok(server)
+    }
+
+    /// Another node may be the primary from now on.
+    fn end_agent(&self) {
+        self.shared.cluster.iter().for_each(|cluster| cluster.agent.end());
     }
 
     /// Hands clients that came while the server read its folder to all workers in turn.
@@ -231,11 +239,6 @@ impl Server {
         Stopper { shared: self.shared.clone() }
     }
 
-    /// TEMPORARY
-    pub fn set_view(&self, view: cluster::View) {
-        self.shared.cluster.as_ref().expect("a node").set_view(view);
-    }
-
     /// Counts what the workers hold. Waits for all of them.
     pub fn census(&self) -> Census {
         Census::take(&self.shared)
@@ -252,13 +255,16 @@ impl Server {
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
+        self.shared.replication.iter().for_each(Replication::join);
         ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
-        match &self.shared.persistence {
+        let synced = match &self.shared.persistence {
             Some(persistence) => persistence.journal.sync().map_err(|failure| {
                 io::Error::other(format!("the last changes are lost: {failure}"))
             }),
             None => Ok(()),
-        }
+        };
+        self.end_agent();
+        synced
     }
 }
 
@@ -278,6 +284,8 @@ impl Drop for Server {
             // A panic was reported by its thread.
             let _ = worker.join();
         }
+        self.shared.replication.iter().for_each(Replication::join);
+        self.end_agent();
     }
 }
 
@@ -285,7 +293,11 @@ impl Drop for Server {
 fn wake_by_log(shared: &Arc<Shared>) {
     let Some(persistence) = &shared.persistence else { return };
     let mailboxes = shared.mailboxes.clone();
-    let wake = move || mailboxes.iter().for_each(Mailbox::log_has_advanced);
+    let progress = shared.replication.as_ref().map(|replication| replication.progress.clone());
+    let wake = move || {
+        mailboxes.iter().for_each(Mailbox::log_has_advanced);
+        progress.iter().for_each(|progress| progress.notify());
+    };
     persistence.journal.on_release(Box::new(wake));
 }
 

@@ -18,6 +18,7 @@ use crate::mail::{Mailbox, Message};
 use crate::options::Options;
 use crate::persistence::Persistence;
 use crate::rates::Rates;
+use crate::replication::Replication;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
 use crate::statistics::{Calls, Statistics};
@@ -65,6 +66,8 @@ pub struct Shared {
     pub rates: Mutex<Rates>,
     /// The files that changes are kept in, if they are.
     pub persistence: Option<Persistence>,
+    /// Its part in replication, if it has files.
+    pub replication: Option<Replication>,
     /// The node of a cluster that the server is, if it is one.
     pub cluster: Option<Cluster>,
     /// A random name of this run of the server, 40 hexadecimal digits.
@@ -101,6 +104,9 @@ impl Shared {
         let cluster = node
             .zip(options.cluster.clone())
             .map(|(me, options)| Cluster::new(me, options, version.clone(), mailboxes.clone()));
+        let replication = persistence
+            .as_ref()
+            .map(|persistence| Replication::new(&options, persistence.journal.clone(), node));
         Self {
             refused_clients: AtomicU64::new(0),
             users: Users::new(catalog),
@@ -113,6 +119,7 @@ impl Shared {
             latency: LatencyMonitor::default(),
             rates: Mutex::default(),
             persistence,
+            replication,
             cluster,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
             pause: Mutex::new(None),
@@ -199,7 +206,8 @@ impl Shared {
 
     /// The time in milliseconds since 1970. It does not go back behind changes that were recovered.
     pub fn now_ms(&self) -> u64 {
-        now_ms().max(self.persistence.as_ref().map_or(0, |persistence| persistence.floor_ms))
+        let floor_ms = self.persistence.as_ref().map(|it| it.floor_ms.load(Ordering::Relaxed));
+        now_ms().max(floor_ms.unwrap_or(0))
     }
 
     /// The workers end.
@@ -210,6 +218,7 @@ impl Shared {
     /// Makes all workers end.
     pub fn stop(&self) {
         if !self.is_stopping.swap(true, Ordering::Relaxed) {
+            self.replication.iter().for_each(Replication::stop);
             self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Stop));
         }
     }

@@ -18,6 +18,7 @@ mod parts;
 mod persistence;
 mod pubsub;
 mod reloading;
+mod replication;
 mod reports;
 mod scripts;
 mod server;
@@ -131,6 +132,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     parts::COMMANDS,
     persistence::COMMANDS,
     pubsub::COMMANDS,
+    replication::COMMANDS,
     reports::COMMANDS,
     scripts::COMMANDS,
     server::COMMANDS,

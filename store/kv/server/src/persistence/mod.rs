@@ -6,6 +6,7 @@
 //! [recorder](Recorder) of a worker, the [replies that wait](Holding), and the
 //! [snapshots](Snapshots).
 
+mod applying;
 mod holding;
 pub mod record;
 mod recorder;
@@ -14,12 +15,14 @@ mod snapshots;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use freeport_kv_commands::{Shard, ShardOptions};
 use freeport_kv_journal::disk::{Disk, SystemDisk};
 use freeport_kv_journal::{Journal, OpenError, Policy, Progress, Recovered};
 
 use crate::options::Options;
+pub use applying::Applier;
 pub use holding::Holding;
 pub use recorder::{Awaited, Recorder, UNIT_BYTES};
 pub use replay::{Loader, PAIRS, RECORDS};
@@ -74,7 +77,7 @@ pub struct Persistence {
     pub recovery: Recovery,
     /// Time of the latest recovered change, in milliseconds since 1970. The server's time does not
     /// go back behind it, or keys that had expired would be there again.
-    pub floor_ms: u64,
+    pub floor_ms: AtomicU64,
     folder: PathBuf,
 }
 
@@ -110,7 +113,7 @@ impl Start {
             Some(options) => Some(Persistence::open(options, &mut loader, progress)?),
             None => None,
         };
-        let functions = loader.functions.take();
+        let functions = loader.applier.functions.take();
         Ok(Self { persistence, shards: loader.into_shards(), functions })
     }
 }
@@ -132,7 +135,7 @@ impl Persistence {
             journal: Arc::new(journal),
             snapshots: Arc::default(),
             recovery: Recovery { keys, units, journal: recovered },
-            floor_ms: loader.latest_ms,
+            floor_ms: AtomicU64::new(loader.applier.latest_ms),
             folder: options.folder.clone(),
         })
     }
@@ -140,6 +143,11 @@ impl Persistence {
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// A change at that time was executed. See [`Persistence::floor_ms`].
+    pub fn note_time(&self, now_ms: u64) {
+        self.floor_ms.fetch_max(now_ms, Ordering::Relaxed);
     }
 
     /// The recorder of a worker.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use freeport_kv_journal::Entries;
 use freeport_kv_keyspace::ImageStep;
 
-use super::lending::SERVER;
 use super::{Core, Worker};
 use crate::mail::Mailbox;
 use crate::persistence::{PAIRS, Persistence, RECORDS, record};
@@ -49,7 +48,7 @@ impl Worker {
         let Some(persistence) = &self.core.shared.persistence else { return };
         let snapshots = &persistence.snapshots;
         if snapshots.take_wanted() {
-            self.borrow_all();
+            self.borrow_for_snapshot();
         } else if snapshots.running() != self.imaging.number {
             self.follow_snapshot();
         } else if self.imaging.number != 0 && !self.imaging.is_complete {
@@ -148,12 +147,6 @@ impl Worker {
         let is_due = self.imaging.number != 0 && !self.imaging.is_complete;
         let is_here = self.core.store.has(self.core.number);
         (is_due && is_here).then_some(if self.imaging.is_paused { PAUSE } else { Duration::ZERO })
-    }
-
-    /// Takes hold of all shards for the server itself.
-    fn borrow_all(&mut self) {
-        let all = u64::MAX >> (64 - self.core.store.count());
-        self.borrow_for(SERVER, all);
     }
 }
 

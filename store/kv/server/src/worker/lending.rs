@@ -24,7 +24,8 @@ use super::{Core, Worker};
 use crate::client::Client;
 use crate::mail::Message;
 
-/// The server itself instead of a client, whose numbers begin at 1: it borrows for a snapshot.
+/// The server itself instead of a client, whose numbers begin at 1: it borrows for a snapshot or an
+/// errand.
 pub(super) const SERVER: u64 = 0;
 
 /// Loans of a worker, and of its shard.
@@ -229,7 +230,7 @@ impl Worker {
         let Some(client) = self.lending.loans.front().map(|loan| loan.client) else { return };
         self.lending.is_granted = true;
         match client {
-            SERVER => self.begin_snapshot(),
+            SERVER => self.do_task(),
             client => self.resume(client),
         }
         // Unless the command has ended it: the client may have gone.

@@ -11,10 +11,12 @@ use freeport_kv_commands::{Error, Flags, Spec};
 use freeport_kv_protocol::resp::Writer;
 use freeport_kv_protocol::resp::reply::shared::OK;
 
+use super::fencing::Passage;
 use super::{Core, Worker};
 use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
 use crate::persistence::{Awaited, Holding, Reason, UNIT_BYTES, record};
+use crate::replication::Replication;
 use crate::shared::Shared;
 
 impl Core {
@@ -179,13 +181,18 @@ impl Core {
         }
     }
 
-    /// Sends replies, as far as the log lets them go. Returns false if the connection has failed.
+    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
         if connection.holding.is_on
             && let Some(log) = &mut self.log
         {
             log.hold(id, connection);
+        }
+        match self.pass_fence(id, connection) {
+            Passage::Open => {}
+            Passage::Waits => return true,
+            Passage::Never => return false,
         }
         let backlog = connection.backlog_bytes();
         let is_open = connection.send();
@@ -236,6 +243,14 @@ impl Worker {
     /// Sends replies that the log has released.
     fn send_released(&mut self) {
         let Some(log) = &mut self.core.log else { return };
+        let installed = self.core.shared.replication.as_ref().map_or(0, Replication::taken);
+        if log.follows_new_log(installed) {
+            // Positions of the log before mean nothing in this one.
+            for client in log.take_waiting() {
+                self.send_held(client, Holding::release_all);
+            }
+        }
+        let Some(log) = &mut self.core.log else { return };
         for client in log.take_unmarked() {
             self.send_held(client, |holding| holding.is_unmarked = false);
         }
@@ -245,7 +260,7 @@ impl Worker {
         }
     }
 
-    fn send_held(&mut self, id: u64, unlist: impl FnOnce(&mut Holding)) {
+    pub(super) fn send_held(&mut self, id: u64, unlist: impl FnOnce(&mut Holding)) {
         // The client may have gone.
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         unlist(&mut connection.holding);
@@ -301,6 +316,11 @@ impl Worker {
 /// Answers a command that waits, if its time has come. Returns whether it has.
 fn answer(shared: &Shared, now_ms: u64, awaited: Awaited, mut reply: Writer<'_>) -> bool {
     let Some(persistence) = &shared.persistence else { return true };
+    let is_replica = shared.replication.as_ref().is_some_and(Replication::is_replica);
+    if is_replica && !matches!(awaited, Awaited::Snapshot { .. }) {
+        reply.error("UNBLOCKED the server has become a replica");
+        return true;
+    }
     match awaited {
         Awaited::Snapshot { ended } => {
             if persistence.snapshots.ended() < ended {
@@ -311,15 +331,24 @@ fn answer(shared: &Shared, now_ms: u64, awaited: Awaited, mut reply: Writer<'_>)
                 Some(reason) => reply.error(&format!("ERR The snapshot has failed: {reason}")),
             }
         }
-        Awaited::Durable { position, deadline_ms, has_replicas } => {
+        Awaited::Durable { position, deadline_ms, is_local, replicas } => {
             let is_durable = persistence.journal.durable() >= position;
+            let durable = shared.replication.as_ref().map_or(0, |it| it.durable(position));
             let is_over = deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms);
-            if !is_over && (!is_durable || has_replicas) {
+            if !is_over && (is_local && !is_durable || durable < replicas) {
                 return false;
             }
             reply.array(2);
             reply.integer(i64::from(is_durable));
-            reply.integer(0);
+            reply.integer(durable as i64);
+        }
+        Awaited::Replicas { position, deadline_ms, replicas } => {
+            let acked = shared.replication.as_ref().map_or(0, |it| it.acked(position));
+            let is_over = deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms);
+            if !is_over && acked < replicas {
+                return false;
+            }
+            reply.integer(acked as i64);
         }
     }
     true

@@ -11,12 +11,15 @@
 //! everything else of the worker.
 
 mod accepting;
+mod applying;
 mod batch;
 mod blocking;
 mod busy;
 mod counting;
 mod datagrams;
 mod delivering;
+mod errands;
+mod fencing;
 mod handshakes;
 mod imaging;
 mod invalidating;
@@ -29,6 +32,7 @@ mod network;
 mod parcels;
 mod polling;
 mod recording;
+mod replicating;
 mod requests;
 mod rights;
 mod routing;
@@ -58,7 +62,11 @@ use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
+use applying::Copying;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
+pub use errands::Errand;
+use errands::Errands;
+use fencing::Fencing;
 use imaging::Imaging;
 use invalidating::Notices;
 pub use lending::Forgotten;
@@ -88,6 +96,7 @@ pub struct Worker {
     /// Ends of waits: time, client.
     deadlines: BTreeSet<(u64, u64)>,
     lending: Lending,
+    errands: Errands,
     imaging: Imaging,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
@@ -103,6 +112,8 @@ pub struct Worker {
     /// Clients whose requests wait for the end of a pause.
     paused: Vec<u64>,
     is_stopping: bool,
+    /// The server was a replica when the worker looked at its role last.
+    was_replica: bool,
     core: Core,
 }
 
@@ -150,8 +161,14 @@ pub struct Core {
     pub is_guarded: bool,
     /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
+    /// The server takes the keys of its primary, and has none meanwhile.
+    pub is_loading: bool,
+    /// What it needs to execute batches of a primary, once it has.
+    pub copying: Option<Box<Copying>>,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
+    /// Output that waits for the lease.
+    pub fencing: Fencing,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
     /// More keys of the own shard have to be evicted.
@@ -208,7 +225,10 @@ impl Worker {
             routes: shared.cluster.as_ref().map(Cluster::routes),
             is_guarded: false,
             is_watchful: false,
+            is_loading: false,
+            copying: None,
             is_fenced: false,
+            fencing: Fencing::default(),
             unit_slot: UnitSlot::default(),
             is_evicting: false,
             is_eviction_short: false,
@@ -222,6 +242,7 @@ impl Worker {
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
+            errands: Errands::default(),
             imaging: Imaging::default(),
             items,
             buffer: vec![0; BUFFER_BYTES],
@@ -231,6 +252,7 @@ impl Worker {
             stopped: vec![],
             paused: vec![],
             is_stopping: false,
+            was_replica: false,
             core,
         }
     }
@@ -360,6 +382,7 @@ impl Worker {
             Message::Unblock { client, is_error } => self.unblock(client, is_error),
             Message::Show { client, line } => self.show_to(client, &line),
             Message::Forget { place, what } => self.forget(place, what),
+            Message::Run { errand } => self.borrow_for_errand(errand),
             Message::FollowUsers => self.follow_users(),
             Message::Count { census } => {
                 // Nobody may wait for it any more.

@@ -13,6 +13,7 @@ use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Error, Flags, Spec};
 use freeport_kv_protocol::resp::{RequestReader, Writer};
 
+use super::replicating::LOADING;
 use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
@@ -53,8 +54,11 @@ impl Core {
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
         self.routes = self.shared.cluster.as_ref().map(Cluster::routes);
-        self.is_guarded =
-            self.pause.is_some() || !self.monitors.is_empty() || self.settings.refuses();
+        self.follow_role();
+        self.is_guarded = self.pause.is_some()
+            || !self.monitors.is_empty()
+            || self.settings.refuses()
+            || self.is_loading;
         self.is_watchful = self.is_guarded || self.routes.is_some();
         self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
         self.apply_limits();
@@ -223,6 +227,10 @@ impl Worker {
             self.core.statistics.rejected(spec.number, NO_AUTH.text());
             return Err(NO_AUTH);
         }
+        if self.core.is_loading && !spec.flags.has(Flags::LOADING) {
+            self.core.statistics.rejected(spec.number, LOADING.text());
+            return Err(LOADING);
+        }
         if client.is_checked
             && let Err(error) = self.core.check_rights(client, &spec, arguments)
         {
@@ -292,9 +300,7 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
-        if let Some(cluster) = &self.core.shared.cluster {
-            self.core.is_fenced = !cluster.fence.is_valid();
-        }
+        self.look_at_fence();
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
@@ -305,6 +311,8 @@ impl Worker {
         if self.core.now_ms >= self.next_look_ms {
             self.next_look_ms = self.core.now_ms + LOOK_MS;
             self.core.apply_limits();
+            self.core.follow_role();
+            self.follow_new_role();
             self.core.publish_size();
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();
@@ -362,16 +370,22 @@ impl Worker {
 
     /// Ends the wait of a client by a reply: that of a wait whose time is over, or an error.
     pub(super) fn unblock(&mut self, id: u64, is_error: bool) {
+        self.end_wait(id, |reply, is_null_string| match (is_error, is_null_string) {
+            (true, _) => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+            (false, true) => reply.null(),
+            (false, false) => reply.null_array(),
+        });
+    }
+
+    /// Ends the wait of a client for keys, if there is one, by a reply. The function that writes it
+    /// also gets whether that of a wait in vain is a string.
+    pub(super) fn end_wait(&mut self, id: u64, write: impl FnOnce(&mut Writer<'_>, bool)) {
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         if let Some((client, output)) = connection.client_mut()
             && let Some(blocked) = &client.blocked
         {
             let mut reply = Writer::new(output, client.session.version);
-            match (is_error, blocked.block.is_null_string) {
-                (true, _) => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-                (false, true) => reply.null(),
-                (false, false) => reply.null_array(),
-            }
+            write(&mut reply, blocked.block.is_null_string);
             self.core.count_wait(&blocked.arguments);
             self.stop_blocking(client);
             self.again.push_back(id);
