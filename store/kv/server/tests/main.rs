@@ -13,6 +13,7 @@ mod datagrams;
 mod ending;
 mod eviction;
 mod expiry;
+mod failover;
 mod functions;
 mod history;
 mod idle;
