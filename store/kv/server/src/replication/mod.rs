@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use freeport_kv_cluster::{Address, NodeId};
-use freeport_kv_journal::{Journal, LineageError, Position};
+use freeport_kv_journal::{Journal, Position};
 use freeport_kv_protocol::replication::Frame;
 
 use crate::configuration::Configuration;
@@ -211,8 +211,7 @@ impl Replication {
     pub fn start(shared: &Arc<Shared>) -> io::Result<()> {
         let Some(replication) = &shared.replication else { return Ok(()) };
         if !replication.is_replica() && !replication.journal.lineage().histories().is_empty() {
-            let failed = |error: LineageError| io::Error::other(error.to_string());
-            replication.journal.begin_history(0).map_err(failed)?;
+            replication.journal.begin_history(0).map_err(io::Error::other)?;
         }
         let thread = std::thread::Builder::new().name("kv-receiver".into());
         let shared = shared.clone();

@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
         is_full: bool,
         position: Position,
         lineage: &Lineage,
-    ) -> Result<Intake, String> {
+    ) -> Result<Intake<'a>, String> {
         if is_full {
             self.replication.set_phase(self.attempt, LinkPhase::Syncing);
             let sync = Sync::begin(self, position, lineage.clone())?;

@@ -51,9 +51,8 @@ impl<'a> Sync<'a> {
     ///
     /// # Errors
     /// They are none, do not fit in the memory, or the disk fails.
-    pub fn entries(&mut self, entries: Items<'_>) -> Result<(), String> {
+    pub fn entries(&mut self, mut entries: Items<'_>) -> Result<(), String> {
         self.installer.entries(&entries).map_err(|error| error.to_string())?;
-        let mut entries = entries;
         entries.try_for_each(|entry| self.loader.entry(entry))
     }
 
