@@ -118,7 +118,7 @@ pub struct Agent {
     pub(super) hand_over_after: Duration,
     /// The node wants to lead until this time.
     pub(super) wish: Option<Duration>,
-    /// It has led or followed since it was started.
+    /// It has had a lease since it was started.
     pub(super) has_begun: bool,
 }
 
@@ -229,6 +229,7 @@ impl Agent {
         match result {
             Ok(()) => {
                 self.lease.prolong(began, ended);
+                self.has_begun = true;
                 self.published = Some(presence);
             }
             Err(error) => {
@@ -270,7 +271,6 @@ impl Agent {
             self.act_after = now + self.pause();
             return;
         }
-        self.has_begun |= matches!(role, Role::Leads { .. } | Role::Follows(_));
         if matches!(role, Role::Leads { .. }) {
             self.wish = None;
         }
