@@ -157,6 +157,7 @@ impl Server {
             scripting::Engine::new().count_functions(&shared);
         }
         wake_by_log(&shared);
+        shared.replication.iter().try_for_each(Replication::begin)?;
         let metrics = match shared.options.metrics {
             Some(address) => Some(
                 Metrics::start(address, shared.clone())

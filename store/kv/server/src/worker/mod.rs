@@ -368,6 +368,7 @@ impl Worker {
     fn receive(&mut self, message: Message) {
         self.core.begin_commands();
         self.core.follow();
+        self.follow_new_role();
         match message {
             Message::Accepted { stream, protocol, address } => {
                 self.core.welcome(stream, protocol, address);
