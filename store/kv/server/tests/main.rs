@@ -7,6 +7,7 @@ mod beside_redis;
 mod blocking;
 mod client;
 mod clients;
+mod cluster;
 mod configuration;
 mod crash;
 mod datagrams;
