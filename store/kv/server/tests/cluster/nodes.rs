@@ -84,6 +84,7 @@ impl Nodes {
             slots: slots.parse().expect("slots"),
             primary: self.all[nodes[0]].id,
             term: 1,
+            since: 0,
             members: nodes.iter().map(|number| self.all[*number].member()).collect(),
         };
         let topology = Topology {
@@ -100,7 +101,9 @@ impl Nodes {
                 address: node.member().address,
                 position: 0,
                 term: 1,
-                is_sealed: false,
+                sealed: None,
+                wants_to_lead: false,
+                is_copying: false,
             };
             registry.keep(node.id, &presence, Duration::from_secs(600)).expect("it is kept");
         }
