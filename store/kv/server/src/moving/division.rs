@@ -375,7 +375,7 @@ mod tests {
         write_functions(&mut functions, 1, b"dump");
         let mut parts = vec![vec![]];
         divider().entry(&functions, |_| Some(0), &mut parts).expect("it is divided");
-        assert_eq!(parts, [vec![]]);
+        assert!(parts[0].is_empty());
         assert!(divider().entry(&[7], |_| None, &mut []).is_err());
     }
 

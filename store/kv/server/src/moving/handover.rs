@@ -224,6 +224,7 @@ impl<'a> Handover<'a> {
         let exporter = self.exporter;
         // A target that is gone reads it in the registry.
         let _ = send(exporter.stream, &Frame::Moved { revision: revision.0 });
+        exporter.cluster.refresh();
         let end = Instant::now() + MOVED_MAX;
         while let Some(rest) = end.checked_duration_since(Instant::now()) {
             if matches!(self.answers.recv_timeout(rest), Ok(Answer::Moved) | Err(_)) {

@@ -296,6 +296,7 @@ impl<'a> Importer<'a> {
 
     /// Waits until this server knows the topology by which it has the slots.
     fn wait_for(&self, revision: Revision) -> Result<(), String> {
+        self.cluster.refresh();
         while self.cluster.view().revision < revision {
             if self.stop.is_set() {
                 return Err("the server ends".into());

@@ -153,7 +153,10 @@ impl Fleet {
             topology.epoch += 1;
             match registry.swap(Some(revision), None, &topology) {
                 Err(SwapError::Changed) => {}
-                result => return drop(result.expect("the change is right")),
+                result => {
+                    result.expect("the change is right");
+                    return;
+                }
             }
         }
     }
