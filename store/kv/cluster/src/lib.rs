@@ -9,6 +9,7 @@
 
 mod address;
 mod clock;
+pub mod election;
 mod etcd;
 mod file;
 mod id;

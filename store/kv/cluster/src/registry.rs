@@ -21,11 +21,19 @@ pub struct Presence {
     pub address: Address,
     /// Bytes of the log that the node has (a replica: of its primary's log).
     pub position: u64,
-    /// The term of the primary whose changes these are.
+    /// The term whose changes are the last ones of that log; 0 if it never had complete data.
     pub term: u64,
-    /// It is a replica that takes no more changes of that term, because it saw the primary without
-    /// a lease. Then `position` is final, and a new primary can be elected.
-    pub is_sealed: bool,
+    /// It is a replica that gets a whole copy, so it cannot be elected. Position and term are those
+    /// of the data that the copy replaces.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_copying: bool,
+    /// It is a replica that takes no more changes of this term, because it saw the primary without
+    /// a lease. Then `position` is final for the term, and a new primary can be elected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<u64>,
+    /// It is a replica that an operator wants to be the primary: the primary hands over to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_to_lead: bool,
 }
 
 /// Number of a stored topology. A later one is greater.

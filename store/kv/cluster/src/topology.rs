@@ -31,8 +31,13 @@ pub struct Shard {
     pub slots: SlotSet,
     /// The node that takes writes.
     pub primary: NodeId,
-    /// Number of the primary's election: every new primary counts it up.
+    /// Number of the primary's lease. A primary counts it up whenever it begins a lease, before it
+    /// takes writes. So a term is one uninterrupted lease of one process.
     pub term: u64,
+    /// The first term of the present primary. A replica without changes of it or a later term is
+    /// not elected. 0 in a new shard.
+    #[serde(default)]
+    pub since: u64,
     /// All nodes, the primary among them.
     pub members: Vec<Member>,
 }
@@ -103,6 +108,9 @@ impl Topology {
                 return Err(format!("slots {shared} are in shard {id} and in another"));
             }
             taken = taken.union(&shard.slots);
+            if shard.since > shard.term {
+                return Err(format!("the primary of shard {id} has a term of the future"));
+            }
             if shard.member(shard.primary).is_none() {
                 return Err(format!("the primary of shard {id} is none of its nodes"));
             }

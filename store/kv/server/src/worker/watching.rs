@@ -301,9 +301,7 @@ impl Worker {
     pub(super) fn look_around(&mut self) {
         self.core.follow();
         self.follow_new_role();
-        if let Some(cluster) = &self.core.shared.cluster {
-            self.core.is_fenced = !cluster.fence.is_valid();
-        }
+        self.look_at_fence();
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a node does in its shard.
+
+use std::time::Duration;
+
+use super::agent::{Action, Agent, Facts, HandOver, Leader};
+use super::ballot::{Verdict, verdict};
+use super::change;
+use super::role::Role;
+use crate::registry::{State, Versioned};
+use crate::topology::{Member, Shard};
+
+impl Agent {
+    /// The next action that the topology asks for.
+    pub(super) fn act(&mut self, now: Duration, facts: &Facts) -> Option<Action> {
+        let seen = self.seen.clone()?;
+        let shard = seen.topology.as_ref().and_then(|it| it.topology.shard_of(self.me.node));
+        let (Some(stored), Some(shard)) = (&seen.topology, shard) else {
+            return (self.role != Role::None).then(|| self.take(Role::None, Action::Seal));
+        };
+        let settled = match shard.primary == self.me.node {
+            true => self.be_primary(now, (&seen, stored, shard), facts),
+            false => self.be_replica(now, (&seen, stored, shard)),
+        };
+        settled.or_else(|| self.readdress(now, (stored, shard)))
+    }
+
+    /// The topology has the addresses that the node had before.
+    fn readdress(
+        &mut self,
+        now: Duration,
+        (stored, shard): (&Versioned, &Shard),
+    ) -> Option<Action> {
+        let mine = (self.me.node, &self.me.address);
+        if shard.member(mine.0)?.address == *mine.1 || !self.lease.is_valid(now) {
+            return None;
+        }
+        let next = change::readdress(&stored.topology, shard.id, mine);
+        Some(self.swap(stored, next, None, self.claim))
+    }
+
+    fn be_primary(
+        &mut self,
+        now: Duration,
+        (seen, stored, shard): (&State, &Versioned, &Shard),
+        facts: &Facts,
+    ) -> Option<Action> {
+        if !self.lease.is_valid(now) || self.withholds_lease() {
+            return None;
+        }
+        let (term, series) = (shard.term, self.lease.series());
+        let is_in_doubt = self.stopped.as_ref().is_some_and(|stopped| stopped.is_in_doubt);
+        // A replica that has sealed this term would never follow.
+        let is_sealed = |node: &Member| {
+            seen.nodes.get(&node.id).is_some_and(|presence| presence.sealed == Some(term))
+        };
+        if self.leads(term) && !is_in_doubt && !shard.replicas().any(is_sealed) {
+            return self.hand_over(now, (seen, stored, shard), facts);
+        }
+        if self.claim == Some((term, series)) && !self.leads(term) {
+            return Some(self.take(Role::Leads { term, series }, Action::Lead { term }));
+        }
+        let next = change::renew(&stored.topology, shard.id);
+        Some(self.swap(stored, next, None, Some((term + 1, series))))
+    }
+
+    /// Lets a replica that wants to lead become the primary.
+    fn hand_over(
+        &mut self,
+        now: Duration,
+        (seen, stored, shard): (&State, &Versioned, &Shard),
+        facts: &Facts,
+    ) -> Option<Action> {
+        let term = shard.term;
+        let Some(stopped) = &self.stopped else {
+            let wants = |member: &&Member| {
+                let presence = seen.nodes.get(&member.id);
+                presence.is_some_and(|it| it.wants_to_lead && it.term == term)
+            };
+            if now < self.hand_over_after {
+                return None;
+            }
+            let to = shard.replicas().find(wants)?.id;
+            let until = now + self.me.lease / 2;
+            self.stopped = Some(HandOver { to, term, until, is_in_doubt: false });
+            return Some(Action::Stop);
+        };
+        // Otherwise commands continue, because the term is another one.
+        if stopped.term != term {
+            return None;
+        }
+        if now >= stopped.until || !seen.nodes.contains_key(&stopped.to) {
+            self.stopped = None;
+            self.hand_over_after = now + self.me.lease;
+            return Some(Action::Continue);
+        }
+        let has_all = |(node, position): &(_, u64)| {
+            *node == stopped.to && *position >= facts.position && facts.has_stopped
+        };
+        let has_all = facts.confirmed.iter().any(has_all);
+        let next = || change::hand_over(&stored.topology, shard.id, stopped.to);
+        has_all.then(next).map(|next| self.swap(stored, next, None, None))
+    }
+
+    fn be_replica(
+        &mut self,
+        now: Duration,
+        (seen, stored, shard): (&State, &Versioned, &Shard),
+    ) -> Option<Action> {
+        let (term, primary) = (shard.term, shard.primary());
+        if self.role == (Role::Sealed { term }) {
+            let is_elected = verdict(shard, &seen.nodes) == Verdict::Elected(self.me.node);
+            return (is_elected && self.lease.is_valid(now)).then(|| {
+                let next = change::elect(&stored.topology, shard.id, self.me.node);
+                let claim = Some((term + 1, self.lease.series()));
+                self.swap(stored, next, Some(primary.id), claim)
+            });
+        }
+        let Some(presence) = seen.nodes.get(&primary.id) else {
+            return Some(self.take(Role::Sealed { term }, Action::Seal));
+        };
+        let leader = Leader { node: primary.id, address: presence.address.clone(), term };
+        let role = Role::Follows(leader.clone());
+        (self.role != role).then(|| self.take(role, Action::Follow(leader)))
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! What a node publishes with its lease.
+
+use std::time::Duration;
+
+use super::agent::{Agent, Facts};
+use super::ballot::{Verdict, verdict};
+use super::role::Role;
+use crate::registry::Presence;
+
+impl Agent {
+    /// The lease has to be prolonged, or its value replaced.
+    pub(super) fn presence_to_publish(&self, now: Duration, facts: &Facts) -> Option<Presence> {
+        if now < self.keep_after || self.seen.is_none() || self.withholds_lease() {
+            return None;
+        }
+        let presence = self.presence(now, facts);
+        let is_published = self.published.as_ref().is_some_and(|published| {
+            *published == Presence { position: published.position, ..presence.clone() }
+        });
+        (!is_published || now >= self.lease.next()).then_some(presence)
+    }
+
+    fn presence(&self, now: Duration, facts: &Facts) -> Presence {
+        let sealed = match self.role {
+            Role::Sealed { term } => Some(term),
+            _ => None,
+        };
+        let is_replica = matches!(self.role, Role::Follows(_));
+        Presence {
+            session: self.me.session,
+            address: self.me.address.clone(),
+            position: facts.position,
+            term: facts.term,
+            is_copying: facts.is_copying,
+            sealed,
+            wants_to_lead: is_replica && self.wish.is_some_and(|end| now < end),
+        }
+    }
+
+    /// The machine may have lost changes of this primary that a replica has. Without a lease of the
+    /// primary, that replica is elected.
+    pub(super) fn withholds_lease(&self) -> bool {
+        let (Some(seen), Some(shard)) = (&self.seen, self.shard()) else { return false };
+        if !self.me.may_have_lost || self.has_begun || shard.primary != self.me.node {
+            return false;
+        }
+        let mut others = seen.nodes.clone();
+        others.remove(&self.me.node);
+        matches!(verdict(shard, &others), Verdict::Waits(_) | Verdict::Elected(_))
+    }
+}
