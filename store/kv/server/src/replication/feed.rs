@@ -15,8 +15,6 @@ const BYTES_MAX: usize = 16 << 20;
 pub struct Batch {
     /// Its position.
     pub position: Position,
-    /// The position behind it.
-    pub end: Position,
     /// Number of units.
     pub count: u32,
     /// The units, each after its length.
@@ -109,8 +107,7 @@ mod tests {
     use super::*;
 
     fn batch(position: u64, bytes: usize) -> Batch {
-        let position = Position(position);
-        Batch { position, end: position, count: 1, items: vec![0; bytes] }
+        Batch { position: Position(position), count: 1, items: vec![0; bytes] }
     }
 
     #[test]

@@ -137,9 +137,9 @@ impl<'a> Session<'a> {
                 self.replication.set_phase(self.attempt, LinkPhase::Online);
                 Ok(Intake::Online)
             }
-            (Intake::Online, Frame::Batch { position, end, count, items }) => {
-                let (position, end) = (Position(position), Position(end));
-                self.feed(Batch { position, end, count, items: items.to_vec() })?;
+            (Intake::Online, Frame::Batch { position, count, items, .. }) => {
+                let position = Position(position);
+                self.feed(Batch { position, count, items: items.to_vec() })?;
                 Ok(Intake::Online)
             }
             _ => Err(UNEXPECTED.into()),
