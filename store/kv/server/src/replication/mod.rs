@@ -274,9 +274,11 @@ impl Replication {
         self.journal.lineage().current().map_or(0, |history| history.id)
     }
 
-    /// The term of the primary whose log, or the begin of it, this server has.
+    /// The last term whose primary has this log, or the begin of it that ends here; 0: none.
     pub fn term(&self) -> u64 {
-        self.journal.lineage().current().map_or(0, |history| history.term)
+        let (end, lineage) = (self.journal.end(), self.journal.lineage());
+        let mut newest_first = lineage.histories().iter().rev();
+        newest_first.find(|history| history.start <= end).map_or(0, |history| history.term)
     }
 
     /// The keys are not those of any moment of a primary: the server waits for a snapshot of one,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use freeport_kv_journal::Position;
 use freeport_kv_protocol::replication::Frame;
 
-use super::{Leader, Replication, Role};
+use super::{Leader, Replication, Role, State};
 
 /// State of a replica's link to its primary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,11 +100,8 @@ impl Replication {
         if self.needs_sync.load(Ordering::Acquire) {
             return (0, Position(0));
         }
-        let (end, lineage) = (self.journal.end(), self.journal.lineage());
-        // A history without a batch adds nothing. The one before it is known to more servers.
-        let mut newest_first = lineage.histories().iter().rev();
-        let history = newest_first.find(|history| history.start < end).copied();
-        (history.or_else(|| lineage.at(end)).map_or(0, |history| history.id), end)
+        let end = self.journal.end();
+        (self.journal.lineage().at(end).map_or(0, |history| history.id), end)
     }
 
     /// Changes the state of the link, if the role has not changed. Returns whether it has not.
