@@ -171,16 +171,21 @@ impl<'a> Session<'a> {
     fn feed(&self, batch: Batch) -> Result<(), String> {
         let journal = &self.replication.journal;
         let mut seen = 0;
-        while !self.feed.is_over()
+        while !self.is_ended()
             && journal.end().0.saturating_sub(journal.released().0) > UNRELEASED_MAX
         {
             seen = self.replication.progress.wait(seen, ANSWER_EVERY);
         }
-        if self.feed.push(batch)? {
+        if self.feed.push(batch, || self.is_ended())? {
             let (feed, attempt) = (self.feed.clone(), self.attempt);
             self.shared.send_errand(move |core| core.apply_some(feed, attempt));
         }
         Ok(())
+    }
+
+    /// Nobody wants what the link brings any more.
+    fn is_ended(&self) -> bool {
+        self.feed.is_over() || !self.replication.is_wanted(self.attempt)
     }
 
     /// Lets the primary know how far the replica's log is, whenever it has advanced.

@@ -104,6 +104,11 @@ impl Replication {
         (self.journal.lineage().at(end).map_or(0, |history| history.id), end)
     }
 
+    /// The role has not changed since an attempt began, and the server does not stop.
+    pub(super) fn is_wanted(&self, attempt: u64) -> bool {
+        self.with_link(attempt, |_| ())
+    }
+
     /// Changes the state of the link, if the role has not changed. Returns whether it has not.
     fn with_link(&self, attempt: u64, change: impl FnOnce(&mut Link)) -> bool {
         let mut state = self.state();
