@@ -61,6 +61,7 @@ use crate::datagrams::Datagrams;
 use crate::listener::Listener;
 use crate::mail::Message;
 use crate::persistence::{Applier, Recorder};
+use crate::replication::Replication;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
@@ -196,6 +197,10 @@ impl Worker {
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.set_functions(shared.options.functions.clone());
+        if shared.replication.as_ref().is_some_and(Replication::is_replica) {
+            // What its primary has fits in any case.
+            shard.set_stretched(true);
+        }
         shard.count_readers(shared.trackers.counts_of(number));
         store.insert(number, shard);
         if shared.persistence.is_some() {
