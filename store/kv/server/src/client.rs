@@ -11,6 +11,7 @@ use freeport_kv_protocol::resp::{Version, Writer};
 use crate::access::Login;
 use crate::channels::Kind;
 use crate::clients::ClientRecord;
+use crate::replication::Request;
 use crate::tracking::Tracking;
 use crate::worker::Gathering;
 
@@ -38,6 +39,8 @@ pub struct Client {
     pub is_paused: bool,
     /// Requests that other workers execute; it is suspended meanwhile.
     pub gathering: Option<Box<Gathering>>,
+    /// It is a replica that has asked for the log: the connection leaves its worker.
+    pub following: Option<Box<Request>>,
     /// The connection ends when all replies are sent.
     pub is_closing: bool,
     /// Its record, which others read.
@@ -118,6 +121,7 @@ impl Client {
             is_suspended: false,
             is_paused: false,
             gathering: None,
+            following: None,
             is_closing: false,
             record,
             is_authenticated,
@@ -198,7 +202,8 @@ impl Client {
 
     /// It takes requests now.
     pub fn is_ready(&self) -> bool {
-        self.blocked.is_none() && !self.is_suspended && !self.is_closing
+        let waits = self.is_suspended || self.is_closing || self.following.is_some();
+        self.blocked.is_none() && !waits
     }
 }
 

@@ -8,6 +8,7 @@ use freeport_kv_functions::Registry;
 
 use crate::cluster::ClusterOptions;
 use crate::persistence::PersistenceOptions;
+use crate::replication::ReplicationOptions;
 use crate::tls::TlsOptions;
 pub use freeport_kv_commands::Policy as EvictionPolicy;
 
@@ -57,6 +58,8 @@ pub struct Options {
     pub functions: Registry,
     /// Where changes are kept; nowhere: the data is gone when the server ends.
     pub persistence: Option<PersistenceOptions>,
+    /// How it replicates, which needs a folder.
+    pub replication: ReplicationOptions,
     /// The cluster that it is a node of; this needs a folder.
     pub cluster: Option<ClusterOptions>,
 }
@@ -65,6 +68,14 @@ impl Options {
     /// Clients of memcached can connect.
     pub fn has_memcached(&self) -> bool {
         !self.memcached.is_empty() || self.tls.as_ref().is_some_and(|tls| !tls.memcached.is_empty())
+    }
+
+    /// The first TCP port for clients of Redis.
+    pub fn resp_port(&self) -> Option<u16> {
+        self.resp.iter().find_map(|bind| match bind {
+            Bind::Tcp(address) => Some(address.port()),
+            Bind::Unix(_) | Bind::Fabric(_) => None,
+        })
     }
 
     /// Clients can connect over shared memory.
@@ -94,6 +105,7 @@ impl Default for Options {
             metrics: None,
             functions: Registry::built_in(),
             persistence: None,
+            replication: ReplicationOptions::default(),
             cluster: None,
         }
     }

@@ -25,6 +25,7 @@ use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
+use crate::replication::Replication;
 use crate::scripting;
 use crate::shared::Shared;
 use crate::tls::Tls;
@@ -173,6 +174,7 @@ impl Server {
                 Worker::new((number, shard), shared, poll, mail, (listeners, datagrams)).run()
             })?;
         }
+        Replication::start(&server.shared)?;
         server.take_over(guests);
         Ok(server)
     }
@@ -252,6 +254,7 @@ impl Server {
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
+        self.shared.replication.iter().for_each(Replication::join);
         ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
         match &self.shared.persistence {
             Some(persistence) => persistence.journal.sync().map_err(|failure| {
@@ -278,6 +281,7 @@ impl Drop for Server {
             // A panic was reported by its thread.
             let _ = worker.join();
         }
+        self.shared.replication.iter().for_each(Replication::join);
     }
 }
 
@@ -285,7 +289,11 @@ impl Drop for Server {
 fn wake_by_log(shared: &Arc<Shared>) {
     let Some(persistence) = &shared.persistence else { return };
     let mailboxes = shared.mailboxes.clone();
-    let wake = move || mailboxes.iter().for_each(Mailbox::log_has_advanced);
+    let progress = shared.replication.as_ref().map(|replication| replication.progress.clone());
+    let wake = move || {
+        mailboxes.iter().for_each(Mailbox::log_has_advanced);
+        progress.iter().for_each(|progress| progress.notify());
+    };
     persistence.journal.on_release(Box::new(wake));
 }
 

@@ -18,6 +18,7 @@ use crate::mail::{Mailbox, Message};
 use crate::options::Options;
 use crate::persistence::Persistence;
 use crate::rates::Rates;
+use crate::replication::Replication;
 use crate::scripting::Library;
 use crate::slow_log::{LatencyMonitor, SlowLog};
 use crate::statistics::{Calls, Statistics};
@@ -65,6 +66,8 @@ pub struct Shared {
     pub rates: Mutex<Rates>,
     /// The files that changes are kept in, if they are.
     pub persistence: Option<Persistence>,
+    /// Its part in replication, if it has files.
+    pub replication: Option<Replication>,
     /// The node of a cluster that the server is, if it is one.
     pub cluster: Option<Cluster>,
     /// A random name of this run of the server, 40 hexadecimal digits.
@@ -101,6 +104,9 @@ impl Shared {
         let cluster = node
             .zip(options.cluster.clone())
             .map(|(me, options)| Cluster::new(me, options, version.clone(), mailboxes.clone()));
+        let replication = persistence
+            .as_ref()
+            .map(|persistence| Replication::new(&options, persistence.journal.clone(), node));
         Self {
             refused_clients: AtomicU64::new(0),
             users: Users::new(catalog),
@@ -113,6 +119,7 @@ impl Shared {
             latency: LatencyMonitor::default(),
             rates: Mutex::default(),
             persistence,
+            replication,
             cluster,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
             pause: Mutex::new(None),
@@ -206,6 +213,7 @@ impl Shared {
     /// Makes all workers end.
     pub fn stop(&self) {
         if !self.is_stopping.swap(true, Ordering::Relaxed) {
+            self.replication.iter().for_each(Replication::stop);
             self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Stop));
         }
     }

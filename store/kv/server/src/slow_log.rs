@@ -144,7 +144,9 @@ pub fn is_secret(arguments: &[&[u8]], at: usize) -> bool {
         _ if is(0, "auth") => true,
         _ if is(0, "hello") => (1..at).any(|before| is(before, "auth")) && !is(at, "setname"),
         2.. if is(0, "acl") && is(1, "setuser") => true,
-        3.. if is(0, "config") && is(1, "set") => is(at - 1, "requirepass"),
+        3.. if is(0, "config") && is(1, "set") => {
+            is(at - 1, "requirepass") || is(at - 1, "masterauth")
+        }
         _ => false,
     }
 }

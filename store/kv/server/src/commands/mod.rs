@@ -17,6 +17,7 @@ mod parts;
 mod persistence;
 mod pubsub;
 mod reloading;
+mod replication;
 mod reports;
 mod scripts;
 mod server;
@@ -129,6 +130,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     parts::COMMANDS,
     persistence::COMMANDS,
     pubsub::COMMANDS,
+    replication::COMMANDS,
     reports::COMMANDS,
     scripts::COMMANDS,
     server::COMMANDS,

@@ -84,8 +84,8 @@ fn rewrite(context: &mut Context<'_>) -> Result<Flow, Error> {
     Ok(Flow::Continue)
 }
 
-/// Replies with the number of servers that have all changes until now in a file: this one, and
-/// replicas, of which there are none. Waits for it if it is asked for, unless it may not.
+/// Replies with the numbers of servers that have all changes until now in a file: this one, and
+/// replicas. Waits until they are as many as the client wants, unless it may not.
 fn wait_for_file(context: &mut Context<'_>) -> Result<Flow, Error> {
     const RANGE: Error = Error::fixed("ERR value is out of range, must be between 0 and 1");
     const NO_FILE: Error =
@@ -94,34 +94,35 @@ fn wait_for_file(context: &mut Context<'_>) -> Result<Flow, Error> {
     if !(0..=1).contains(&local) {
         return Err(RANGE);
     }
-    let replicas = count(context.arguments[2])?;
+    let replicas = count(context.arguments[2])?.unsigned_abs() as usize;
     let timeout_ms = check_timeout(context.arguments[3])?;
     let Ok(persistence) = persistence(context) else {
         if local > 0 {
             return Err(NO_FILE);
         }
-        write_files(context, false);
+        write_files(context, false, 0);
         return Ok(Flow::Continue);
     };
     let journal = persistence.journal.clone();
+    let server = context.core.shared.clone();
     context.core.flush_log();
     let position = journal.end();
     let is_durable = journal.durable() >= position;
-    let is_enough = (local == 0 || is_durable) && replicas == 0;
+    let durable = server.replication.as_ref().map_or(0, |it| it.durable(position));
+    let is_enough = (local == 0 || is_durable) && durable >= replicas;
     if is_enough || !context.client.session.may_block {
-        write_files(context, is_durable);
+        write_files(context, is_durable, durable);
         return Ok(Flow::Continue);
     }
     let deadline_ms = (timeout_ms > 0).then(|| context.core.now_ms.saturating_add(timeout_ms));
-    let has_replicas = replicas > 0;
-    let awaited = Awaited::Durable { position, deadline_ms, has_replicas };
+    let awaited = Awaited::Durable { position, deadline_ms, is_local: local > 0, replicas };
     context.core.await_log(context.client, awaited);
     Ok(Flow::Continue)
 }
 
-fn write_files(context: &mut Context<'_>, is_durable: bool) {
+fn write_files(context: &mut Context<'_>, is_durable: bool, replicas: usize) {
     let mut reply = context.reply();
     reply.array(2);
     reply.integer(i64::from(is_durable));
-    reply.integer(0);
+    reply.integer(replicas as i64);
 }

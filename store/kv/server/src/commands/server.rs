@@ -20,7 +20,6 @@ const ADMIN: Flags = Flags::ADMIN.with(Flags::NO_SCRIPT);
 const DEBUG: Flags = ADMIN.with(READY);
 const MONITOR: Flags = ADMIN.with(READY);
 const SHUTDOWN: Flags = ADMIN.with(READY).with(Flags::NO_MULTI).with(Flags::ALLOW_BUSY);
-const NO_REPLICATION: Error = Error::fixed("ERR replication is not configured");
 
 /// Commands of the server.
 pub const COMMANDS: &[Command<ServerRun>] = &[
@@ -29,26 +28,6 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
     Command::new(("debug", -2), Group::Server, DEBUG, Keys::All, debug),
     Command::new(("monitor", 1), Group::Server, MONITOR, Keys::None, monitor),
     Command::new(("shutdown", -1), Group::Server, SHUTDOWN, Keys::None, shutdown),
-    Command::new(
-        ("role", 1),
-        Group::Server,
-        Flags::NO_SCRIPT.with(READY).with(Flags::FAST),
-        Keys::None,
-        role,
-    ),
-    Command::new(("replicaof", 3), Group::Server, ADMIN.with(Flags::STALE), Keys::None, replica_of),
-    Command::new(("slaveof", 3), Group::Server, ADMIN.with(Flags::STALE), Keys::None, replica_of),
-    Command::new(("failover", -1), Group::Server, ADMIN.with(Flags::STALE), Keys::None, failover),
-    Command::new(("sync", 1), Group::Server, ADMIN.with(Flags::NO_MULTI), Keys::None, no_replicas),
-    Command::new(
-        ("psync", -3),
-        Group::Server,
-        ADMIN.with(Flags::NO_MULTI),
-        Keys::None,
-        no_replicas,
-    ),
-    Command::new(("replconf", -1), Group::Server, DEBUG, Keys::None, no_replicas),
-    Command::new(("wait", 3), Group::Generic, Flags::BLOCKING, Keys::None, wait),
 ];
 
 fn time(context: &mut Context<'_>) -> Result<Flow, Error> {
@@ -150,36 +129,6 @@ fn shutdown(context: &mut Context<'_>) -> Result<Flow, Error> {
     Ok(Flow::Continue)
 }
 
-fn no_replicas(_context: &mut Context<'_>) -> Result<Flow, Error> {
-    Err(NO_REPLICATION)
-}
-
-fn role(context: &mut Context<'_>) -> Result<Flow, Error> {
-    let mut reply = context.reply();
-    reply.array(3);
-    reply.bulk(b"master");
-    reply.integer(0);
-    reply.array(0);
-    Ok(Flow::Continue)
-}
-
-/// `NO ONE` is true already.
-fn replica_of(context: &mut Context<'_>) -> Result<Flow, Error> {
-    if !is(context.arguments[1], "no") || !is(context.arguments[2], "one") {
-        return Err(NO_REPLICATION);
-    }
-    context.reply().raw(shared::OK);
-    Ok(Flow::Continue)
-}
-
-fn failover(context: &mut Context<'_>) -> Result<Flow, Error> {
-    let is_abort = matches!(context.arguments, [_, word] if is(word, "abort"));
-    Err(Error::fixed(match is_abort {
-        true => "ERR No failover in progress.",
-        false => "ERR FAILOVER requires connected replicas.",
-    }))
-}
-
 /// Milliseconds that a client waits; 0: without an end.
 pub(super) fn check_timeout(argument: &[u8]) -> Result<u64, Error> {
     const NO_INTEGER: Error = Error::fixed("ERR timeout is not an integer or out of range");
@@ -187,12 +136,4 @@ pub(super) fn check_timeout(argument: &[u8]) -> Result<u64, Error> {
         ..0 => Err(Error::fixed("ERR timeout is negative")),
         timeout_ms => Ok(timeout_ms.unsigned_abs()),
     }
-}
-
-/// No replica will ever confirm anything, so nobody waits for one.
-fn wait(context: &mut Context<'_>) -> Result<Flow, Error> {
-    integer(context.arguments[1])?;
-    check_timeout(context.arguments[2])?;
-    context.reply().integer(0);
-    Ok(Flow::Continue)
 }

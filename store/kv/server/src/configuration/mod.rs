@@ -165,6 +165,15 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         }
         name if name.starts_with("tls-") => tls::initial(parameter, options),
         "maxclients" => options.clients_max.to_string(),
+        "masteruser" => options.replication.user.clone(),
+        "masterauth" => options.replication.password.clone(),
+        "min-replicas-to-write" => options.replication.min_replicas.to_string(),
+        "min-replicas-max-lag" => options.replication.max_lag.as_secs().to_string(),
+        "repl-timeout" => options.replication.timeout.as_secs().max(1).to_string(),
+        "replicaof" => {
+            let follows = options.replication.follows.as_ref();
+            follows.map_or(String::new(), |it| format!("{} {}", it.host, it.port))
+        }
         "databases" => options.databases.to_string(),
         "io-threads" => options.workers.to_string(),
         "aclfile" => {

@@ -39,7 +39,8 @@ use Effect::{AtStart, Fixed, Ignored, Lowered, Used};
 const SAVING: Effect = Ignored("snapshots follow from the size of the log");
 const FOLDER: Effect = Fixed("the option `--dir` of the server says it");
 const FORMAT: Effect = Ignored("files have a format of their own");
-const REPLICATION: Effect = Fixed("replication is not configured");
+const REPLICA: Effect = Fixed("replicas refuse writes, and serve what they have");
+const FROM_FILES: Effect = Ignored("replicas are sent the files of the log");
 const CLUSTER: Effect = Fixed("the server is no part of a cluster");
 const DEFRAGMENTATION: Effect = Ignored("the allocator joins free blocks by itself");
 const FREEING: Effect = Ignored("memory is freed by the worker that owns it");
@@ -215,19 +216,24 @@ pub const PARAMETERS: &[Parameter] = &[
         Ignored("every payload of RESTORE is checked"),
     ),
     with_alias(new("replicaof", Kind::Text, "", AtStart), "slaveof"),
-    with_alias(new("replica-read-only", Kind::Switch, "yes", REPLICATION), "slave-read-only"),
+    with_alias(new("replica-read-only", Kind::Switch, "yes", REPLICA), "slave-read-only"),
     with_alias(
-        new("replica-serve-stale-data", Kind::Switch, "yes", REPLICATION),
+        new("replica-serve-stale-data", Kind::Switch, "yes", REPLICA),
         "slave-serve-stale-data",
     ),
-    with_alias(new("replica-priority", Kind::SMALL, "100", REPLICATION), "slave-priority"),
-    with_alias(new("min-replicas-to-write", Kind::SMALL, "0", REPLICATION), "min-slaves-to-write"),
-    with_alias(new("min-replicas-max-lag", Kind::SMALL, "10", REPLICATION), "min-slaves-max-lag"),
-    new("repl-backlog-size", Kind::SIZE, "1048576", Ignored("there are no replicas")),
-    new("repl-timeout", Kind::SMALL, "60", Ignored("there are no replicas")),
-    new("repl-diskless-sync", Kind::Switch, "yes", Ignored("there are no replicas")),
-    new("repl-diskless-sync-delay", Kind::SMALL, "5", Ignored("there are no replicas")),
-    new("shutdown-timeout", Kind::SMALL, "10", Ignored("there are no replicas")),
+    with_alias(
+        new("replica-priority", Kind::SMALL, "100", Ignored("no server elects one by it")),
+        "slave-priority",
+    ),
+    with_alias(new("min-replicas-to-write", Kind::SMALL, "0", Used), "min-slaves-to-write"),
+    with_alias(new("min-replicas-max-lag", Kind::SMALL, "10", Used), "min-slaves-max-lag"),
+    new("masteruser", Kind::Text, "", Used),
+    new("masterauth", Kind::Text, "", Used),
+    new("repl-timeout", Kind::Integer { least: 1, most: i64::MAX }, "60", Used),
+    new("repl-backlog-size", Kind::SIZE, "1048576", FROM_FILES),
+    new("repl-diskless-sync", Kind::Switch, "yes", FROM_FILES),
+    new("repl-diskless-sync-delay", Kind::SMALL, "5", FROM_FILES),
+    new("shutdown-timeout", Kind::SMALL, "10", Ignored("replicas continue from the files later")),
 ];
 
 /// Position of a parameter by its name or its older name, in any case.

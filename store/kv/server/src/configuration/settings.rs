@@ -56,6 +56,8 @@ pub struct Settings {
     /// Bytes of the log, and its growth over the snapshot in percent, from which a snapshot is
     /// written; 0 percent: never.
     pub rewrite: (u64, u64),
+    /// Number of replicas without which writes are refused, and how long they may be silent.
+    pub replicas: (usize, Duration),
     /// Limits of requests.
     pub requests: RequestLimits,
     /// Sizes of packed values. Its seed is not that of any shard.
@@ -104,6 +106,10 @@ impl Settings {
             rewrite: (
                 number("auto-aof-rewrite-min-size").unsigned_abs(),
                 number("auto-aof-rewrite-percentage").unsigned_abs(),
+            ),
+            replicas: (
+                count("min-replicas-to-write"),
+                Duration::from_secs(number("min-replicas-max-lag").unsigned_abs()),
             ),
             requests: RequestLimits {
                 argument_bytes: count("proto-max-bulk-len"),

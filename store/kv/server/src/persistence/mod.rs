@@ -15,7 +15,7 @@ mod snapshots;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use freeport_kv_commands::{Shard, ShardOptions};
 use freeport_kv_journal::disk::{Disk, SystemDisk};
@@ -143,6 +143,11 @@ impl Persistence {
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// A change at that time was executed. See [`Persistence::floor_ms`].
+    pub fn note_time(&self, now_ms: u64) {
+        self.floor_ms.fetch_max(now_ms, Ordering::Relaxed);
     }
 
     /// The recorder of a worker.

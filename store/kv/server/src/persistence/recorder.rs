@@ -38,6 +38,10 @@ pub struct Recorder {
     unmarked: Vec<u64>,
     /// Clients with marked output that waits.
     waiting: Vec<u64>,
+    /// The server is a replica: all its changes are those of its primary.
+    pub is_replica: bool,
+    /// Why writes are refused for now, besides the state of the log.
+    pub refusal: Option<Error>,
     /// Clients whose commands wait.
     pub awaiting: Vec<(u64, Awaited)>,
     /// The released position, and whether the log failed, when the waiting clients were last looked
@@ -59,8 +63,19 @@ pub enum Awaited {
         position: Position,
         /// When the wait ends without success, in milliseconds since 1970; none: never.
         deadline_ms: Option<u64>,
-        /// It also waits for replicas, which there are none of.
-        has_replicas: bool,
+        /// The file of this server counts as well.
+        is_local: bool,
+        /// Number of replicas whose logs have to be durable up to there.
+        replicas: usize,
+    },
+    /// Replicas, until they have all changes (`WAIT`).
+    Replicas {
+        /// Up to here.
+        position: Position,
+        /// When the wait ends, in milliseconds since 1970; none: never.
+        deadline_ms: Option<u64>,
+        /// Number of replicas.
+        replicas: usize,
     },
 }
 
@@ -78,6 +93,8 @@ impl Recorder {
             records: 0,
             unmarked: vec![],
             waiting: vec![],
+            is_replica: false,
+            refusal: None,
             awaiting: vec![],
         }
     }
@@ -110,14 +127,17 @@ impl Recorder {
     /// The same.
     #[inline]
     pub fn admit_bytes(&mut self, bytes: u64) -> Result<(), Error> {
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
         let bytes = bytes.saturating_add(self.open.len() as u64);
         self.journal.admit(&mut self.units, bytes).map_err(|refusal| refused(&refusal.reason))
     }
 
-    /// The log takes no changes for now.
+    /// The log takes no changes by this server for now.
     #[inline]
     pub fn refuses(&self) -> bool {
-        self.journal.refuses()
+        self.is_replica || self.journal.refuses()
     }
 
     /// The log cannot be written for now.

@@ -85,9 +85,15 @@ impl Feed {
         state.is_over = true;
         state.batches.clear();
         state.bytes = 0;
-        state.failure = failure;
+        // The first reason is the one that counts.
+        state.failure = state.failure.take().or(failure);
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// No more batches are taken.
+    pub fn is_over(&self) -> bool {
+        self.state().is_over
     }
 
     /// Why a batch was not executed, if one was not.

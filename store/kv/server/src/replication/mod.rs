@@ -14,22 +14,41 @@
 //! A role changes only while a worker holds all shards ([role]). So no command runs meanwhile, and
 //! every worker knows the new role before it touches a key again.
 
+mod feed;
+mod link;
 mod options;
+mod progress;
+mod receiver;
 mod replicas;
+mod request;
 mod role;
+mod sender;
+mod sync;
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use freeport_kv_cluster::{Address, NodeId};
-use freeport_kv_journal::{Journal, Position};
+use freeport_kv_journal::{Failure, Journal, Position};
+use freeport_kv_protocol::replication::Frame;
 
+use crate::configuration::Configuration;
+use crate::options::Options;
+use crate::shared::Shared;
+
+pub use feed::Feed;
+pub use link::{LinkStream, connect};
 pub use options::ReplicationOptions;
+use progress::Progress;
 pub use replicas::ReplicaReport;
 use replicas::Replicas;
+pub use request::Request;
 pub use role::RoleError;
+pub use sender::serve;
 
 /// The primary that a replica follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +117,6 @@ pub struct SyncCounts {
 }
 
 /// The replication of a server with a folder.
-#[derive(Debug)]
 pub struct Replication {
     journal: Arc<Journal>,
     options: ReplicationOptions,
@@ -110,9 +128,30 @@ pub struct Replication {
     attempt: AtomicU64,
     is_replica: AtomicBool,
     is_loading: AtomicBool,
+    /// The keys are not those of any moment of the primary: the whole state is needed again.
+    needs_sync: AtomicBool,
+    /// Port where replicas of this server would reach it, and its node: for reports of the primary.
+    port: u16,
+    node: Option<NodeId>,
+    /// Time without a sign of life after which a node of the cluster has failed.
+    cluster_timeout: Option<Duration>,
+    /// The log of a replica has advanced.
+    pub progress: Arc<Progress>,
     replicas: Replicas,
+    receiver: Mutex<Option<JoinHandle<()>>>,
     /// Numbers of synchronizations.
     pub counts: SyncCounts,
+}
+
+impl fmt::Debug for Replication {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        formatter
+            .debug_struct("Replication")
+            .field("role", &state.role)
+            .field("link", &state.link)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -133,8 +172,81 @@ struct Link {
 }
 
 impl Replication {
+    /// The replication of a server that was started with these options.
+    pub fn new(options: &Options, journal: Arc<Journal>, node: Option<NodeId>) -> Self {
+        let is_replica = options.replication.follows.is_some() || options.cluster.is_some();
+        let role = match is_replica {
+            true => {
+                let leader = options.replication.follows.clone();
+                let leader = leader.map(|address| Leader { node: None, address, term: 0 });
+                Role::Replica { leader, is_sealed: false }
+            }
+            false => Role::Primary { term: 0 },
+        };
+        journal.set_follower(is_replica);
+        Self {
+            journal,
+            options: options.replication.clone(),
+            state: Mutex::new(State { role, link: Link::default(), is_stopping: false }),
+            changed: Condvar::new(),
+            attempt: AtomicU64::new(0),
+            is_replica: AtomicBool::new(is_replica),
+            is_loading: AtomicBool::new(false),
+            needs_sync: AtomicBool::new(false),
+            port: options.resp_port().unwrap_or_default(),
+            node,
+            cluster_timeout: options.cluster.as_ref().map(|cluster| cluster.timeout),
+            progress: Arc::default(),
+            replicas: Replicas::default(),
+            receiver: Mutex::default(),
+            counts: SyncCounts::default(),
+        }
+    }
+
+    /// Begins to follow, if the server is a replica, and otherwise a history, if its log has some:
+    /// the last batches of the log may have been lost with the machine.
+    ///
+    /// # Errors
+    /// The file of histories cannot be written, or the system has no thread.
+    pub fn start(shared: &Arc<Shared>) -> io::Result<()> {
+        let Some(replication) = &shared.replication else { return Ok(()) };
+        if !replication.is_replica() && !replication.journal.lineage().histories().is_empty() {
+            let failed = |failure: Failure| io::Error::other(failure.to_string());
+            replication.journal.begin_history(0).map_err(failed)?;
+        }
+        let thread = std::thread::Builder::new().name("kv-receiver".into());
+        let shared = shared.clone();
+        let thread = thread.spawn(move || receiver::run(&shared))?;
+        *replication.receiver.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// The log has a history, by which replicas know it. A server begins the first one when the
+    /// first replica comes.
+    fn ensure_history(&self) -> Result<(), String> {
+        let _one_at_a_time = self.state();
+        if self.journal.lineage().histories().is_empty() {
+            self.journal.begin_history(0).map_err(|failure| failure.to_string())?;
+        }
+        Ok(())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Present options: some are parameters.
+    pub fn options(&self, configuration: &Configuration) -> ReplicationOptions {
+        let seconds = |name: &str| configuration.value(name).parse().unwrap_or_default();
+        ReplicationOptions {
+            user: configuration.value("masteruser"),
+            password: configuration.value("masterauth"),
+            timeout: match &self.cluster_timeout {
+                Some(timeout) => *timeout,
+                None => Duration::from_secs(seconds("repl-timeout")),
+            },
+            ..self.options.clone()
+        }
     }
 
     /// The present role.
@@ -174,6 +286,26 @@ impl Replication {
         self.replicas.count(|report| report.durable >= position)
     }
 
+    /// Number of replicas that get changes and for which something holds.
+    pub fn counted(&self, is_counted: impl Fn(&ReplicaReport) -> bool) -> usize {
+        self.replicas.count(is_counted)
+    }
+
+    /// The newest history of the log; 0: there is none.
+    pub fn history(&self) -> u64 {
+        self.journal.lineage().current().map_or(0, |history| history.id)
+    }
+
+    /// The role has not changed since an attempt began.
+    pub fn is_present(&self, attempt: u64) -> bool {
+        self.attempt.load(Ordering::Acquire) == attempt
+    }
+
+    /// The keys are not those of the primary: the next link takes all of them.
+    pub fn want_sync(&self) {
+        self.needs_sync.store(true, Ordering::Release);
+    }
+
     /// State of the link to the primary.
     pub fn link(&self) -> LinkReport {
         let state = self.state();
@@ -194,6 +326,96 @@ impl Replication {
         drop(state);
         self.changed.notify_all();
         self.replicas.disconnect();
+        self.progress.notify();
+    }
+
+    /// Waits until all threads have ended, after [`Replication::stop`].
+    pub fn join(&self) {
+        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(receiver) = receiver {
+            // A panic was reported by its thread.
+            let _ = receiver.join();
+        }
+        self.replicas.end();
+    }
+}
+
+/// The receiver's part.
+impl Replication {
+    /// Waits until there is a primary to follow. Returns it with the number of the attempt; none:
+    /// the server stops.
+    fn next_leader(&self) -> Option<(Leader, u64)> {
+        let mut state = self.state();
+        loop {
+            if state.is_stopping {
+                return None;
+            }
+            if let Role::Replica { leader: Some(leader), is_sealed: false } = &state.role {
+                return Some((leader.clone(), self.attempt.load(Ordering::Acquire)));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits for a time, or until the role changes.
+    fn pause(&self, attempt: u64, time: Duration) {
+        let state = self.state();
+        let is_idle = |state: &mut State| {
+            !state.is_stopping && self.attempt.load(Ordering::Acquire) == attempt
+        };
+        // Either end is right.
+        let _ = self.changed.wait_timeout_while(state, time, is_idle);
+    }
+
+    /// The place where the replica wants to continue: history and position.
+    fn place(&self) -> (u64, Position) {
+        if self.needs_sync.load(Ordering::Acquire) {
+            return (0, Position(0));
+        }
+        let end = self.journal.end();
+        (self.journal.lineage().at(end).map_or(0, |history| history.id), end)
+    }
+
+    /// Changes the state of the link, if the role has not changed. Returns whether it has not.
+    fn with_link(&self, attempt: u64, change: impl FnOnce(&mut Link)) -> bool {
+        let mut state = self.state();
+        let is_present = !state.is_stopping && self.attempt.load(Ordering::Acquire) == attempt;
+        if is_present {
+            change(&mut state.link);
+        }
+        is_present
+    }
+
+    /// There is a connection.
+    fn attach(&self, attempt: u64, socket: TcpStream) -> bool {
+        self.with_link(attempt, |link| {
+            *link = Link { socket: Some(socket), heard: Some(Instant::now()), ..Link::default() };
+        })
+    }
+
+    fn set_phase(&self, attempt: u64, phase: LinkPhase) {
+        self.with_link(attempt, |link| link.phase = phase);
+    }
+
+    /// The primary has sent something.
+    fn hear(&self, attempt: u64, frame: &Frame<'_>) {
+        self.with_link(attempt, |link| {
+            link.heard = Some(Instant::now());
+            if let Frame::Batch { end, .. } | Frame::Ping { end, .. } = frame {
+                link.primary_end = Position(*end);
+            }
+        });
+    }
+
+    /// The link has ended. Returns whether the replica was in step with its primary.
+    fn link_failed(&self, attempt: u64, reason: &str) -> bool {
+        let mut was_online = false;
+        self.with_link(attempt, |link| {
+            was_online = link.phase == LinkPhase::Online;
+            let failure = Some(reason.to_owned());
+            *link = Link { failure, heard: link.heard, ..Link::default() };
+        });
+        was_online
     }
 }
 

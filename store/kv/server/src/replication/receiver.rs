@@ -3,18 +3,18 @@
 //! long as the server is a replica.
 
 use std::io::Write;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
 
-use freeport_kv_journal::Position;
-use freeport_kv_protocol::replication::Frame;
+use freeport_kv_journal::{Items, Lineage, Position};
+use freeport_kv_protocol::replication::{Frame, FrameReader};
 
 use super::feed::{Batch, Feed};
 use super::link::{LinkStream, connect};
 use super::request::Request;
 use super::sync::Sync;
-use super::{Leader, LinkPhase, Replication, Role};
+use super::{Leader, LinkPhase, Replication};
 use crate::shared::Shared;
 
 /// Pauses between attempts: the first, and the longest.
@@ -26,20 +26,19 @@ const ANSWER_EVERY: Duration = Duration::from_secs(1);
 /// Follows primaries until the server stops.
 pub(super) fn run(shared: &Arc<Shared>) {
     let Some(replication) = &shared.replication else { return };
-    let mut pause = PAUSE_MIN;
-    let mut last = String::new();
+    let (mut pause, mut last) = (PAUSE_MIN, String::new());
     while let Some((leader, attempt)) = replication.next_leader() {
         let session = Session { shared, replication, attempt, feed: Arc::default() };
         let reason = session.follow(&leader);
-        if replication.link().phase == LinkPhase::Online {
+        let was_online = replication.link_failed(attempt, &reason);
+        if was_online {
             pause = PAUSE_MIN;
         }
-        let primary = leader.address.to_string();
-        if reason != last {
+        if was_online || reason != last {
+            let primary = leader.address.to_string();
             tracing::warn!(primary, reason, "the replica has no link to its primary");
-            last.clone_from(&reason);
+            last = reason;
         }
-        replication.link_failed(attempt, reason);
         // Replicas that lost the same primary do not all come at once.
         replication.pause(attempt, pause.mul_f64(0.5 + fastrand::f64() / 2.0));
         pause = (pause * 2).min(PAUSE_MAX);
@@ -52,37 +51,149 @@ pub(super) struct Session<'a> {
     pub replication: &'a Replication,
     /// The change of the role to which it belongs.
     pub attempt: u64,
-    pub feed: Arc<Feed>,
+    feed: Arc<Feed>,
+}
+
+/// What a link has brought so far.
+enum Intake {
+    Nothing,
+    /// How the primary begins.
+    Begun {
+        is_full: bool,
+        position: Position,
+    },
+    /// Entries of its snapshot.
+    Syncing(Box<Sync>),
+    /// Changes.
+    Online,
 }
 
 impl Session<'_> {
     /// Follows a primary; returns why that has ended.
     fn follow(&self, leader: &Leader) -> String {
         let (history, position) = self.replication.place();
-        let request = Request {
-            node: self.replication.node,
-            port: self.replication.port,
-            history,
-            position,
-            slots: None,
-        };
-        let options = self.replication.options(self.shared);
-        let mut link = match connect(&leader.address, &options, &request) {
+        let Replication { node, port, .. } = self.replication;
+        let request = Request { node: *node, port: *port, history, position, slots: None };
+        let options = self.replication.options(&self.shared.configuration);
+        let LinkStream { stream, mut frames } = match connect(&leader.address, &options, &request) {
             Ok(link) => link,
             Err(error) => return error.to_string(),
         };
-        match link.stream.try_clone() {
-            Ok(socket) if self.replication.attach(self.attempt, socket) => {}
-            Ok(_) => return "the role has changed".into(),
+        match stream.try_clone() {
+            Ok(socket) => {
+                if !self.replication.attach(self.attempt, socket) {
+                    return "the role has changed".into();
+                }
+            }
             Err(error) => return error.to_string(),
         }
-        let reason = std::thread::scope(|scope| {
-            let answers = scope.spawn(|| self.answer(&link.stream));
-            // This borrows the link's reader only.
-            drop(answers);
-            String::new()
-        });
-        let _ = &mut link;
-        reason
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.answer(&stream));
+            let reason = self.receive(&stream, &mut frames);
+            self.feed.end(None);
+            // The primary may have done so before.
+            let _ = stream.shutdown(Shutdown::Both);
+            self.replication.progress.notify();
+            self.feed.take_failure().unwrap_or(reason)
+        })
+    }
+
+    /// Takes what the primary sends; returns why it has ended.
+    fn receive(&self, mut stream: &TcpStream, frames: &mut FrameReader) -> String {
+        let mut intake = Intake::Nothing;
+        loop {
+            let frame = match frames.read(&mut stream) {
+                Ok(frame) => frame,
+                Err(error) if error.is_timeout() => return "the primary is silent".into(),
+                Err(error) => return error.to_string(),
+            };
+            intake = match self.take(intake, frame) {
+                Ok(intake) => intake,
+                Err(reason) => return reason,
+            };
+        }
+    }
+
+    fn take(&self, intake: Intake, frame: Frame<'_>) -> Result<Intake, String> {
+        const UNEXPECTED: &str = "the primary sends a frame that is not expected";
+        self.replication.hear(self.attempt, &frame);
+        match (intake, frame) {
+            (_, Frame::Refused { text }) => Err(text.to_owned()),
+            (intake, Frame::Ping { .. }) => Ok(intake),
+            (Intake::Nothing, Frame::Begin { is_full, position, .. }) => {
+                Ok(Intake::Begun { is_full, position: Position(position) })
+            }
+            (Intake::Begun { is_full, position }, Frame::Lineage { text }) => {
+                self.begin(is_full, position, &text.parse()?)
+            }
+            (Intake::Syncing(mut sync), Frame::Entries { count, items }) => {
+                sync.entries(Items::parse(items, count)?)?;
+                Ok(Intake::Syncing(sync))
+            }
+            (Intake::Syncing(sync), Frame::EntriesEnd { .. }) => {
+                sync.finish(self)?;
+                self.replication.set_phase(self.attempt, LinkPhase::Online);
+                Ok(Intake::Online)
+            }
+            (Intake::Online, Frame::Batch { position, end, count, items }) => {
+                let (position, end) = (Position(position), Position(end));
+                self.feed(Batch { position, end, count, items: items.to_vec() })?;
+                Ok(Intake::Online)
+            }
+            _ => Err(UNEXPECTED.into()),
+        }
+    }
+
+    fn begin(
+        &self,
+        is_full: bool,
+        position: Position,
+        lineage: &Lineage,
+    ) -> Result<Intake, String> {
+        if is_full {
+            self.replication.set_phase(self.attempt, LinkPhase::Syncing);
+            let sync = Sync::begin(self, position, lineage.clone())?;
+            return Ok(Intake::Syncing(Box::new(sync)));
+        }
+        let journal = &self.replication.journal;
+        if position != journal.end() {
+            return Err("the primary does not continue where the replica's log ends".into());
+        }
+        journal.adopt_lineage(lineage).map_err(|failure| failure.to_string())?;
+        self.replication.set_phase(self.attempt, LinkPhase::Online);
+        Ok(Intake::Online)
+    }
+
+    /// Hands a batch to the first worker.
+    fn feed(&self, batch: Batch) -> Result<(), String> {
+        if self.feed.push(batch)? {
+            let (feed, attempt) = (self.feed.clone(), self.attempt);
+            self.shared.send_errand(move |core| core.apply_some(feed, attempt));
+        }
+        Ok(())
+    }
+
+    /// Lets the primary know how far the replica's log is, whenever it has advanced.
+    fn answer(&self, mut stream: &TcpStream) {
+        let journal = &self.replication.journal;
+        let mut seen = 0;
+        loop {
+            seen = self.replication.progress.wait(seen, ANSWER_EVERY);
+            if self.feed.is_over() {
+                return;
+            }
+            // The positions of a replica that is not in step are none of the primary's log.
+            if self.replication.link().phase != LinkPhase::Online {
+                continue;
+            }
+            let (released, durable) = (journal.released().0, journal.durable().0);
+            let mut bytes = vec![];
+            Frame::Ack { released, durable }.write(&mut bytes);
+            if stream.write_all(&bytes).is_err() {
+                // The receiver finds it as well.
+                let _ = stream.shutdown(Shutdown::Both);
+                return;
+            }
+        }
     }
 }

@@ -19,6 +19,9 @@ pub enum RoleError {
     /// The server ends.
     #[error("the server ends")]
     Stopping,
+    /// The role has changed again meanwhile.
+    #[error("the role has changed")]
+    Changed,
     /// The replica has only a part of its primary's snapshot.
     #[error("the replica has not got all keys of its primary yet")]
     Loading,
@@ -111,8 +114,12 @@ impl Core {
         if replication.is_loading() {
             return Err(RoleError::Loading);
         }
-        replication.begin_history(term).map_err(RoleError::Lineage)?;
+        // Only a primary's log begins a history.
         replication.journal.set_follower(false);
+        if let Err(failure) = replication.journal.begin_history(term) {
+            replication.journal.set_follower(true);
+            return Err(RoleError::Lineage(failure.to_string()));
+        }
         replication.change(|state| state.role = Role::Primary { term });
         self.store.shards_mut().for_each(|shard| shard.set_stretched(false));
         shared.has_changed();

@@ -311,15 +311,24 @@ fn answer(shared: &Shared, now_ms: u64, awaited: Awaited, mut reply: Writer<'_>)
                 Some(reason) => reply.error(&format!("ERR The snapshot has failed: {reason}")),
             }
         }
-        Awaited::Durable { position, deadline_ms, has_replicas } => {
+        Awaited::Durable { position, deadline_ms, is_local, replicas } => {
             let is_durable = persistence.journal.durable() >= position;
+            let durable = shared.replication.as_ref().map_or(0, |it| it.durable(position));
             let is_over = deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms);
-            if !is_over && (!is_durable || has_replicas) {
+            if !is_over && (is_local && !is_durable || durable < replicas) {
                 return false;
             }
             reply.array(2);
             reply.integer(i64::from(is_durable));
-            reply.integer(0);
+            reply.integer(durable as i64);
+        }
+        Awaited::Replicas { position, deadline_ms, replicas } => {
+            let acked = shared.replication.as_ref().map_or(0, |it| it.acked(position));
+            let is_over = deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms);
+            if !is_over && acked < replicas {
+                return false;
+            }
+            reply.integer(acked as i64);
         }
     }
     true

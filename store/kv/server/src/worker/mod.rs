@@ -11,6 +11,7 @@
 //! everything else of the worker.
 
 mod accepting;
+mod applying;
 mod batch;
 mod blocking;
 mod busy;
@@ -30,6 +31,7 @@ mod network;
 mod parcels;
 mod polling;
 mod recording;
+mod replicating;
 mod requests;
 mod rights;
 mod routing;
@@ -59,6 +61,7 @@ use crate::persistence::Recorder;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
+use applying::Copying;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 pub use errands::Errand;
 use errands::Errands;
@@ -158,6 +161,10 @@ pub struct Core {
     pub is_fenced: bool,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
+    /// The server takes the keys of its primary, and has none meanwhile.
+    pub is_loading: bool,
+    /// What it needs to execute batches of a primary, once it has.
+    pub copying: Option<Box<Copying>>,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -214,6 +221,8 @@ impl Worker {
             is_watchful: false,
             is_fenced: false,
             unit_slot: UnitSlot::default(),
+            is_loading: false,
+            copying: None,
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),

@@ -181,7 +181,15 @@ impl Worker {
         }
         client.last_command = u32::from(self.core.number_of(&command.spec, arguments)) + 1;
         if client.queues(&command.spec) {
-            client.queue(command.spec.of(arguments), arguments, output);
+            let spec = command.spec.of(arguments);
+            match self.core.check_role(spec) {
+                Ok(()) => client.queue(spec, arguments, output),
+                Err(error) => {
+                    client.refuse_transaction();
+                    self.core.statistics.rejected(spec.number, error.text());
+                    Writer::new(output, client.session.version).error(error.text());
+                }
+            }
             return Flow::Continue;
         }
         if self.core.store.count() > 1 {

@@ -18,6 +18,8 @@ impl Worker {
             self.farewell(*connection);
         } else if let Some(worker) = connection.moves_to() {
             self.hand_over(*connection, worker);
+        } else if connection.follows() {
+            self.give_to_sender(*connection);
         } else {
             self.core.network.connections.insert(client, connection);
         }

@@ -13,6 +13,7 @@ use freeport_kv_commands::arguments::is;
 use freeport_kv_commands::{Error, Flags, Spec};
 use freeport_kv_protocol::resp::{RequestReader, Writer};
 
+use super::replicating::LOADING;
 use super::{Core, Worker};
 use crate::channels::Kind;
 use crate::client::{Client, Replies, slices};
@@ -53,8 +54,11 @@ impl Core {
         self.pause = self.shared.pause();
         self.monitors = self.shared.monitors();
         self.routes = self.shared.cluster.as_ref().map(Cluster::routes);
-        self.is_guarded =
-            self.pause.is_some() || !self.monitors.is_empty() || self.settings.refuses();
+        self.follow_role();
+        self.is_guarded = self.pause.is_some()
+            || !self.monitors.is_empty()
+            || self.settings.refuses()
+            || self.is_loading;
         self.is_watchful = self.is_guarded || self.routes.is_some();
         self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
         self.apply_limits();
@@ -223,6 +227,10 @@ impl Worker {
             self.core.statistics.rejected(spec.number, NO_AUTH.text());
             return Err(NO_AUTH);
         }
+        if self.core.is_loading && !spec.flags.has(Flags::LOADING) {
+            self.core.statistics.rejected(spec.number, LOADING.text());
+            return Err(LOADING);
+        }
         if client.is_checked
             && let Err(error) = self.core.check_rights(client, &spec, arguments)
         {
@@ -305,6 +313,7 @@ impl Worker {
         if self.core.now_ms >= self.next_look_ms {
             self.next_look_ms = self.core.now_ms + LOOK_MS;
             self.core.apply_limits();
+            self.core.follow_role();
             self.core.publish_size();
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();

@@ -2,7 +2,7 @@
 //! Sections of `INFO` on the server as a whole.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::connection::REDIS_VERSION;
@@ -11,6 +11,7 @@ use crate::access::{Denial, Reason};
 use crate::channels::Kind;
 use crate::clients::flag;
 use crate::datagrams::{DatagramCount, DatagramCounters};
+use crate::replication::SyncCounts;
 use crate::statistics::sum;
 use crate::worker::Core;
 
@@ -84,9 +85,13 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
             lines.add(name, sum(workers(), |worker| of(&worker.datagrams)));
         }
     }
-    lines.add("sync_full", 0);
-    lines.add("sync_partial_ok", 0);
-    lines.add("sync_partial_err", 0);
+    let syncs = |count: fn(&SyncCounts) -> &AtomicU64| {
+        let replication = shared.replication.as_ref();
+        replication.map_or(0, |it| count(&it.counts).load(Ordering::Relaxed))
+    };
+    lines.add("sync_full", syncs(|counts| &counts.full));
+    lines.add("sync_partial_ok", syncs(|counts| &counts.partial));
+    lines.add("sync_partial_err", syncs(|counts| &counts.refused));
     // Counts of commands that the client has sent at once are not published yet.
     lines.add("expired_keys", sum(workers(), |worker| &worker.expired) + core.effects.expired);
     lines.add("evicted_keys", sum(workers(), |worker| &worker.evicted) + core.effects.evicted);
@@ -109,17 +114,6 @@ pub(super) fn statistics(core: &Core, lines: &mut Lines) {
         lines.add(name, shared.users.denied(reason));
     }
     lines.add("total_error_replies", sum(workers(), |worker| &worker.error_replies));
-}
-
-pub(super) fn replication(core: &Core, lines: &mut Lines) {
-    lines.add("role", "master");
-    lines.add("connected_slaves", 0);
-    lines.add("master_failover_state", "no-failover");
-    lines.add("master_replid", &core.shared.run_id);
-    lines.add("master_replid2", "0".repeat(40));
-    lines.add("master_repl_offset", 0);
-    lines.add("second_repl_offset", -1);
-    lines.add("repl_backlog_active", 0);
 }
 
 pub(super) fn processor(_core: &Core, lines: &mut Lines) {

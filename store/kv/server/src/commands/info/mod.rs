@@ -6,6 +6,7 @@ mod commands;
 mod general;
 mod persistence;
 pub mod process;
+mod replication;
 mod values;
 
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
@@ -35,7 +36,7 @@ const SECTIONS: [Section; 13] = [
     Section { name: "Memory", is_default: true, write: values::memory },
     Section { name: "Persistence", is_default: true, write: persistence::persistence },
     Section { name: "Stats", is_default: true, write: general::statistics },
-    Section { name: "Replication", is_default: true, write: general::replication },
+    Section { name: "Replication", is_default: true, write: replication::replication },
     Section { name: "CPU", is_default: true, write: general::processor },
     Section { name: "Modules", is_default: true, write: |_, _| () },
     Section { name: "Commandstats", is_default: false, write: commands::calls },
