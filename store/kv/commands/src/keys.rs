@@ -38,6 +38,8 @@ pub enum Keys {
     },
     /// The command needs all keys that there are.
     All,
+    /// Calls that a function accepts need all keys that there are, and others none.
+    AllFor(fn(&[&[u8]]) -> bool),
 }
 
 impl Keys {
@@ -53,7 +55,7 @@ impl Keys {
     pub fn needs_all(&self, arguments: &[&[u8]]) -> bool {
         match self {
             Self::All => true,
-            Self::Made { needs_all, .. } => needs_all(arguments),
+            Self::Made { needs_all, .. } | Self::AllFor(needs_all) => needs_all(arguments),
             _ => false,
         }
     }
@@ -65,7 +67,7 @@ impl Keys {
     /// The number of keys is above that of the arguments. Those that exist have been visited.
     pub fn visit(&self, arguments: &[&[u8]], mut visit: impl FnMut(usize)) -> Result<(), Error> {
         match *self {
-            Self::None | Self::All => {}
+            Self::None | Self::All | Self::AllFor(_) => {}
             Self::Range { first, last, step } => {
                 let end = match last {
                     0.. => last.unsigned_abs(),

@@ -31,7 +31,9 @@ struct Described {
 impl Described {
     fn ours(spec: &Spec) -> Self {
         let keys = match spec.keys {
-            Keys::None | Keys::All | Keys::Counted { target: 0, .. } => Some([0; 3]),
+            Keys::None | Keys::All | Keys::AllFor(_) | Keys::Counted { target: 0, .. } => {
+                Some([0; 3])
+            }
             Keys::Range { first, last, step } => Some([first as i64, last as i64, step as i64]),
             Keys::Counted { target, .. } => Some([target as i64, target as i64, 1]),
             Keys::Made { .. } => Some([1; 3]),

@@ -160,7 +160,7 @@ const SPARE_BYTES: usize = 4 << 20;
 
 /// Makes what is written durable. Returns whether replies can be sent.
 fn sync(shared: &Shared, mut tail: MutexGuard<'_, Tail>) -> bool {
-    let (file, target) = (tail.file.clone(), tail.written);
+    let (file, target, epoch) = (tail.file.clone(), tail.written, tail.epoch);
     let number = tail.segment.number;
     let path = shared.folder.log(number);
     tail.dirty_since = None;
@@ -172,6 +172,10 @@ fn sync(shared: &Shared, mut tail: MutexGuard<'_, Tail>) -> bool {
     let took = start.elapsed();
 
     let mut tail = shared.tail();
+    if tail.epoch != epoch {
+        // Another state was installed, and these bytes are not part of it.
+        return shared.publish(&tail);
+    }
     if tail.policy == Policy::EverySecond && took > shared.sync_interval {
         shared.counts.delayed_syncs.fetch_add(1, Ordering::Relaxed);
     }
@@ -196,11 +200,15 @@ fn sync(shared: &Shared, mut tail: MutexGuard<'_, Tail>) -> bool {
 
 /// Ends the log: a batch without units says that everything before it is durable, so that damage
 /// to the end is not taken for an interrupted write. The reserve is given back.
+///
+/// A log with a lineage has no such batch: its followers do not get it, and a follower that becomes
+/// primary would not have it, so that this server could not continue from there.
 fn close(shared: &Shared, tail: &mut Tail) {
     if tail.faults.current().is_some() {
         return;
     }
-    if shared.counts.batches.load(Ordering::Relaxed) > 0 {
+    let is_replicated = tail.is_follower || !shared.lineage().histories().is_empty();
+    if shared.counts.batches.load(Ordering::Relaxed) > 0 && !is_replicated {
         let mut empty = Units::new();
         let header = Header {
             sequence: tail.sequence,

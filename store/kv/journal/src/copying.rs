@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A log that is a copy of another: it has the same batches at the same positions.
+//!
+//! Frames are sealed again, with this folder's salt and sequence, and the position up to which
+//! *this* log was durable. Their sizes are the same, so positions are the same. Nothing else may
+//! become part of the log: no units of this server, and no batch at a clean end.
+
 use crate::error::Refusal;
 use crate::following::Batch;
 use crate::journal::Journal;
+use crate::reserve;
 use crate::status::Position;
 use crate::units::Units;
+use std::sync::atomic::Ordering;
 
 /// Reasons why a batch of another log is not appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,23 +31,43 @@ pub enum CopyError {
 
 impl Journal {
     /// Whether the log is a copy of another. Then only [`Journal::append_copy`] may append, and the
-    /// journal does not add anything by itself when it is closed.
-    pub fn set_follower(&self, _is_follower: bool) {
-        unimplemented!()
+    /// journal adds nothing when it is closed.
+    pub fn set_follower(&self, is_follower: bool) {
+        self.shared.tail().is_follower = is_follower;
     }
 
     /// Checks that a batch continues the log, and reserves room for it, before its units are
-    /// executed. It is then in `units`, which were empty.
+    /// executed. The batch is then in `units`, whose former contents are dropped.
     ///
     /// # Errors
-    /// [`CopyError`]; `units` are empty then, and nothing has happened.
-    pub fn prepare_copy(&self, _units: &mut Units, _batch: &Batch<'_>) -> Result<(), CopyError> {
-        unimplemented!()
+    ///
+    /// All of [`CopyError`]. Nothing has happened then.
+    pub fn prepare_copy(&self, units: &mut Units, batch: &Batch<'_>) -> Result<(), CopyError> {
+        let (position, end) = (batch.position, self.end());
+        if position != end {
+            return Err(CopyError::Gap { position, end });
+        }
+        let shared = &*self.shared;
+        units.frame().fill(&batch.units);
+        let needed = units.bytes();
+        let is_admitted = units.allowance >= needed && !shared.is_failing.load(Ordering::Relaxed);
+        if !is_admitted && let Err(refusal) = reserve::reserve(shared, units, needed) {
+            units.clear();
+            return Err(refusal.into());
+        }
+        units.place = Some(position.0);
+        Ok(())
     }
 
     /// Appends the batch that was prepared, also one without units, and clears `units`. Returns the
-    /// position behind it.
-    pub fn append_copy(&self, _units: &mut Units) -> Position {
-        unimplemented!()
+    /// position behind it. Otherwise it is like [`Journal::append`].
+    ///
+    /// # Panics
+    ///
+    /// If no batch was prepared, or something else was appended since.
+    pub fn append_copy(&self, units: &mut Units) -> Position {
+        let place = units.place.take().expect("a batch was prepared");
+        assert_eq!(place, self.end().0, "only copies are appended to a copy");
+        self.append_frame(units)
     }
 }

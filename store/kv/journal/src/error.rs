@@ -164,6 +164,16 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The lineage of a log was not replaced, because the disk has failed. Another attempt may succeed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("replacing {}: {reason}", .file.display())]
+pub struct LineageError {
+    /// The file.
+    pub file: PathBuf,
+    /// The error in the words of the system.
+    pub reason: String,
+}
+
 /// Reasons why there is no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
@@ -176,6 +186,9 @@ pub enum SnapshotError {
     /// The journal has a fault that has to end before.
     #[error("{0}")]
     Failing(Failure),
+    /// The lineage of a new state could not be stored.
+    #[error("{0}")]
+    Lineage(#[from] LineageError),
     /// The system reported an error.
     #[error("{action} {}: {reason}", .file.display())]
     System {

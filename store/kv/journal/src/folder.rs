@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The folder of a journal: names of its files, and the replacement of the manifest.
+//! The folder of a journal: names of its files, and the replacement of the manifest. The lineage is
+//! replaced in the same way.
 //!
 //! A manifest is replaced in these steps: write `manifest.new`, make it durable, rename it to
 //! `manifest`, make the folder's names durable. An error before the rename has no effect. After an
@@ -16,6 +17,8 @@ use std::sync::Arc;
 
 pub(crate) const MANIFEST: &str = "manifest";
 pub(crate) const NEW_MANIFEST: &str = "manifest.new";
+pub(crate) const LINEAGE: &str = "lineage";
+pub(crate) const NEW_LINEAGE: &str = "lineage.new";
 pub(crate) const LOCK: &str = "lock";
 
 /// A folder on a disk.
@@ -25,10 +28,10 @@ pub(crate) struct Folder {
     pub path: PathBuf,
 }
 
-/// An error of replacing the manifest.
+/// An error of replacing the manifest or the lineage.
 pub(crate) struct Unstored {
     pub error: io::Error,
-    /// Whether the new manifest may be the one on the disk.
+    /// Whether the new one may be on the disk.
     pub may_be_stored: bool,
 }
 
@@ -64,18 +67,50 @@ impl Folder {
 
     /// Makes this manifest the folder's, durably.
     pub fn store(&self, manifest: &Manifest) -> Result<(), Unstored> {
+        self.replace(NEW_MANIFEST, MANIFEST, manifest.format().as_bytes())
+    }
+
+    /// Replaces a small file, by way of a new one, durably.
+    pub fn replace(&self, new: &str, name: &str, bytes: &[u8]) -> Result<(), Unstored> {
         let before = |error| Unstored { error, may_be_stored: false };
         let after = |error| Unstored { error, may_be_stored: true };
-        let (new, path) = (self.file(NEW_MANIFEST), self.file(MANIFEST));
+        let (new, path) = (self.file(new), self.file(name));
         match self.disk.remove(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(before(error)),
             _ => {}
         }
         let file = self.disk.create(&new).map_err(before)?;
-        write_all(&*file, manifest.format().as_bytes(), 0).1.map_err(before)?;
+        write_all(&*file, bytes, 0).1.map_err(before)?;
         file.sync().map_err(before)?;
         self.disk.rename(&new, &path).map_err(after)?;
         self.disk.sync_folder(&self.path).map_err(after)
+    }
+
+    /// The contents of a small file, or why they are not a text of at most `limit` bytes. `None` if
+    /// there is no such file.
+    pub fn read_text(&self, name: &str, limit: u64) -> io::Result<Option<Result<String, String>>> {
+        let file = match self.disk.open(&self.file(name), false) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let length = file.length()?;
+        if length > limit {
+            return Ok(Some(Err(format!("{length} bytes are more than a {name} has"))));
+        }
+        let mut bytes = vec![0; length as usize];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], filled as u64)? {
+                0 => {
+                    let reason = "the file became shorter while it was read".to_owned();
+                    return Ok(Some(Err(reason)));
+                }
+                more => filled += more,
+            }
+        }
+        let text = String::from_utf8(bytes);
+        Ok(Some(text.map_err(|_| "it is not a text".to_owned())))
     }
 
     /// Removes a file that no manifest names. If that fails, the next start removes it.

@@ -133,14 +133,24 @@ impl<'a> Items<'a> {
         }
     }
 
+    /// Items that are known to be complete.
+    pub(crate) fn known(bytes: &'a [u8], count: u32) -> Items<'a> {
+        Items { bytes, count }
+    }
+
     /// The bytes of all items that are left, with their lengths.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// Number of items that are left.
-    pub fn count(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.count
+    }
+
+    /// Whether none are left.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Options {
     pub disk: Arc<dyn Disk>,
     /// Disk space that is reserved ahead of the end of the log, in bytes.
     pub preallocate_bytes: u64,
+    /// Bytes of segments that a snapshot has freed, and which stay readable for followers that
+    /// come back. Their files have no names.
+    pub backlog_bytes: u64,
     /// Time between two syncs of `EverySecond`. Tests may make it shorter.
     pub sync_interval: Duration,
     /// Time between two attempts of an operation that failed.
@@ -42,6 +45,7 @@ impl Options {
             policy: Policy::default(),
             disk: Arc::new(SystemDisk),
             preallocate_bytes: 4 << 20,
+            backlog_bytes: 64 << 20,
             sync_interval: Duration::from_secs(1),
             retry_interval: Duration::from_millis(100),
         }
@@ -121,6 +125,12 @@ impl Journal {
         if units.is_empty() {
             return self.end();
         }
+        debug_assert!(!self.shared.tail().is_follower, "only copies are appended to a copy");
+        self.append_frame(units)
+    }
+
+    /// Appends the finished units as one batch, also without any, and clears them.
+    pub(crate) fn append_frame(&self, units: &mut Units) -> Position {
         // The check takes the most time, and is computed before the lock is taken.
         let header = units.frame().header(Kind::Batch);
         let shared = &*self.shared;
@@ -261,6 +271,7 @@ impl Drop for Journal {
         tail.is_closing = true;
         drop(tail);
         self.shared.work.notify_one();
+        self.shared.more.notify_all();
         if let Some(committer) = self.committer.take()
             && !is_current(&committer)
         {
@@ -315,19 +326,21 @@ impl Shared {
             self.released.fetch_max(tail.written, Ordering::AcqRel);
         }
         self.end.store(tail.end, Ordering::Release);
+        self.wake_followers(tail);
     }
 
     /// Waits until everything appended before is durable, or the journal fails.
     pub(crate) fn sync(&self) -> Result<(), Failure> {
         let mut tail = self.tail();
-        let target = tail.end;
+        let (target, epoch) = (tail.end, tail.epoch);
         tail.wanted = tail.wanted.max(target);
         self.work.notify_one();
         loop {
             if let Some(failure) = tail.faults.current() {
                 return Err(failure.clone());
             }
-            if tail.durable >= target {
+            // After a change of the epoch, all of it was replaced by a state that is durable.
+            if tail.durable >= target || tail.epoch != epoch {
                 return Ok(());
             }
             tail = self.progress.wait(tail).expect("no holder of the lock panics");

@@ -61,6 +61,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod committer;
 mod copying;
 pub mod disk;
@@ -82,19 +83,21 @@ mod reserve;
 mod rotation;
 mod shared;
 mod snapshot;
+mod snapshot_file;
 mod status;
 mod units;
 mod walk;
 
 pub use copying::CopyError;
-pub use error::{Failure, FailureKind, OpenError, Refusal, SnapshotError};
+pub use error::{Failure, FailureKind, LineageError, OpenError, Refusal, SnapshotError};
 pub use following::{Batch, FollowError, Follower, SnapshotReader};
 pub use frame::{FILE_BYTES, Items, MAX_ITEM_BYTES};
 pub use installing::Installer;
 pub use journal::{Journal, Options};
 pub use lineage::{History, Lineage, MAX_HISTORIES};
 pub use manifest::{Manifest, Segment};
-pub use snapshot::{Completed, Done, PENDING_BYTES, SnapshotWriter};
+pub use snapshot::{Done, PENDING_BYTES, SnapshotWriter};
+pub use snapshot_file::Completed;
 pub use status::{Cut, Policy, Position, Progress, Recovered, Status};
 pub use units::{BLOCK_BYTES, Entries, Units};
 pub use walk::{BadPlace, Contents, Replay, SegmentFacts, SnapshotFacts};

@@ -20,6 +20,9 @@ use std::fmt::Write;
 /// The largest manifest that is read, in bytes. It has a line for each segment.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
+/// The largest number in a manifest, such as a position.
+pub(crate) const MAX_NUMBER: u64 = 1 << 60;
+
 /// The contents of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
@@ -86,8 +89,7 @@ impl Manifest {
             let name = log_name(*number);
             line(format_args!("log {name} position {position} sequence {sequence}\n"));
         }
-        let check = crc32c::crc32c(text.as_bytes());
-        format!("{text}end {check:08x}\n")
+        with_end(text)
     }
 
     /// The manifest in this text, or what is wrong with the text.
@@ -138,13 +140,19 @@ impl Manifest {
     }
 }
 
+/// Lines, and behind them the one that has their check.
+pub(crate) fn with_end(body: String) -> String {
+    let check = crc32c::crc32c(body.as_bytes());
+    format!("{body}end {check:08x}\n")
+}
+
 /// The lines before the last one, whose check matches them.
-fn checked_body(text: &str) -> Result<&str, String> {
+pub(crate) fn checked_body(text: &str) -> Result<&str, String> {
     let wrong = || "the last line is not `end` and the check of the other lines".to_owned();
     let at = text.rfind("end ").ok_or_else(wrong)?;
-    let (body, end) = text.split_at(at);
+    let body = &text[..at];
     let is_line = body.ends_with('\n');
-    if !is_line || end != format!("end {:08x}\n", crc32c::crc32c(body.as_bytes())) {
+    if !is_line || with_end(body.to_owned()) != text {
         return Err(wrong());
     }
     Ok(body)
@@ -161,12 +169,12 @@ fn segment(line: &str) -> Option<Segment> {
 
 /// A number as it is written: digits without a sign or leading zeros. Larger ones than a journal
 /// reaches are refused, so that additions to them do not overflow.
-fn decimal(text: &str) -> Option<u64> {
+pub(crate) fn decimal(text: &str) -> Option<u64> {
     let number = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
-    (number <= 1 << 60).then_some(number)
+    (number <= MAX_NUMBER).then_some(number)
 }
 
-fn hexadecimal(text: &str) -> Option<u64> {
+pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok().filter(|number| format!("{number:016x}") == text)
 }
 
@@ -178,10 +186,6 @@ mod tests {
         let segment = |number, position, sequence| Segment { number, position, sequence };
         let segments = vec![segment(9, 81_920, 1_200), segment(10, 90_000, 1_300)];
         Manifest { generation: 3, salt: 0xc54, snapshot: Some(8), segments }
-    }
-
-    fn with_end(body: &str) -> String {
-        format!("{body}end {:08x}\n", crc32c::crc32c(body.as_bytes()))
     }
 
     #[test]
@@ -212,13 +216,13 @@ mod tests {
     fn other_lines_and_orders_are_refused() {
         let text = sample().format();
         let body = text.split_at(text.rfind("end ").expect("the last line")).0;
-        assert_eq!(with_end(body), text);
-        let unknown = Manifest::parse(&with_end(&format!("{body}index index.3\n")));
+        assert_eq!(with_end(body.to_owned()), text);
+        let unknown = Manifest::parse(&with_end(format!("{body}index index.3\n")));
         assert_eq!(unknown, Err("the line `index index.3` is not known".to_owned()));
         let twice = body.replace("log.10", "log.9");
-        assert!(Manifest::parse(&with_end(&twice)).is_err());
+        assert!(Manifest::parse(&with_end(twice)).is_err());
         let zeros = body.replace("log.10", "log.010");
-        assert!(Manifest::parse(&with_end(&zeros)).is_err());
+        assert!(Manifest::parse(&with_end(zeros)).is_err());
         let newer = text.replace("journal 1", "journal 2");
         let error = Manifest::parse(&newer).expect_err("another version");
         assert_eq!(error, "the folder has version 2, this program reads 1");

@@ -4,13 +4,14 @@
 use crate::disk::File;
 use crate::frame::{FILE_BYTES, FRAME_BYTES, FileKind, Header, Items, Kind, check_file_header};
 use std::io;
+use std::sync::Arc;
 
 /// The least that is read at once, in bytes.
 const READ_BYTES: usize = 1 << 20;
 
 /// Reads frames of one file.
-pub(crate) struct Reader<'a> {
-    file: &'a dyn File,
+pub(crate) struct Reader {
+    file: Arc<dyn File>,
     /// Bytes of the file that may be read.
     end: u64,
     salt: u64,
@@ -18,7 +19,8 @@ pub(crate) struct Reader<'a> {
     offset: u64,
     /// The place of the next frame, less its offset; see [`crate::frame`].
     place: u64,
-    sequence: u64,
+    /// Number of the next frame; none if the reader began in the middle of a file.
+    sequence: Option<u64>,
     window: Window,
 }
 
@@ -44,13 +46,66 @@ pub(crate) enum Step<'a> {
     Bad(Bad),
 }
 
-impl<'a> Reader<'a> {
+/// Outcomes of an advance.
+pub(crate) enum Advance {
+    /// A frame and its offset. Its items can be seen until the next advance.
+    Frame(Header, u64),
+    End,
+    /// The bytes up to the end are the beginning of a frame, if anything.
+    Short(&'static str),
+    Bad(Bad),
+}
+
+impl Reader {
     /// A reader of all frames between the header of the file and `end`, an offset that is not
     /// beyond the length. The first frame has `sequence`, and `first_place` as its place.
-    pub fn new(file: &'a dyn File, end: u64, salt: u64, first_place: u64, sequence: u64) -> Self {
+    pub fn new(
+        file: Arc<dyn File>,
+        end: u64,
+        salt: u64,
+        first_place: u64,
+        sequence: u64,
+    ) -> Reader {
         let place = first_place.wrapping_sub(FILE_BYTES);
         let window = Window { bytes: vec![], offset: 0 };
+        let sequence = Some(sequence);
         Reader { file, end, salt, offset: FILE_BYTES, place, sequence, window }
+    }
+
+    /// A reader that begins at the frame with a place, of a file whose first frame has
+    /// `first_place`. It has no bytes yet: see [`Reader::extend`].
+    pub fn from(
+        file: Arc<dyn File>,
+        salt: u64,
+        first_place: u64,
+        place: u64,
+        sequence: Option<u64>,
+    ) -> Reader {
+        let offset = place - first_place + FILE_BYTES;
+        let place = first_place.wrapping_sub(FILE_BYTES);
+        let window = Window { bytes: vec![], offset };
+        Reader { file, end: offset, salt, offset, place, sequence, window }
+    }
+
+    /// Frames may be read up to another, later place.
+    pub fn extend(&mut self, place: u64) {
+        self.end = place.wrapping_sub(self.place);
+    }
+
+    /// The place up to which frames may be read.
+    pub fn reach(&self) -> u64 {
+        self.place.wrapping_add(self.end)
+    }
+
+    /// Whether the next frame's header, if all its bytes may be read, is right.
+    pub fn is_at_frame(&mut self) -> io::Result<bool> {
+        if self.end - self.offset < FRAME_BYTES as u64 {
+            return Ok(true);
+        }
+        let place = self.place();
+        let bytes = self.window.get(&*self.file, self.offset, FRAME_BYTES, self.end)?;
+        let bytes = bytes.first_chunk().expect("the header was read");
+        Ok(Header::decode(bytes, self.salt, place).is_some())
     }
 
     /// Checks the header of the file.
@@ -59,7 +114,7 @@ impl<'a> Reader<'a> {
         if self.end < FILE_BYTES {
             return bad("the file is shorter than its header".to_owned());
         }
-        let bytes = self.window.get(self.file, 0, FILE_BYTES as usize, self.end)?;
+        let bytes = self.window.get(&*self.file, 0, FILE_BYTES as usize, self.end)?;
         let header = bytes.first_chunk().expect("the header was read");
         match check_file_header(header, kind, number, self.salt) {
             Ok(()) => Ok(Ok(())),
@@ -77,24 +132,44 @@ impl<'a> Reader<'a> {
         self.place.wrapping_add(self.offset)
     }
 
-    /// Sequence number of the next frame.
-    pub fn sequence(&self) -> u64 {
+    /// Sequence number of the next frame, if it is known.
+    pub fn sequence(&self) -> Option<u64> {
         self.sequence
     }
 
     /// Reads the next frame. After a bad place, the same is found again.
     pub fn step(&mut self, kinds: &[Kind]) -> io::Result<Step<'_>> {
         let offset = self.offset;
-        let bad = |reason: &str| Ok(Step::Bad(Bad { offset, reason: reason.to_owned() }));
+        Ok(match self.advance(kinds)? {
+            Advance::Frame(header, offset) => {
+                Step::Frame(Read { header, offset, items: self.items(&header, offset) })
+            }
+            Advance::End => Step::End,
+            Advance::Short(reason) => Step::Bad(Bad { offset, reason: reason.to_owned() }),
+            Advance::Bad(bad) => Step::Bad(bad),
+        })
+    }
+
+    /// The items of the frame to which the last advance has led.
+    pub fn items(&self, header: &Header, offset: u64) -> Items<'_> {
+        let bytes = self.window.known(offset + FRAME_BYTES as u64, header.bytes as usize);
+        Items::known(bytes, header.items)
+    }
+
+    /// Reads and checks the next frame, and passes over it. After a bad place, the same is found
+    /// again.
+    pub fn advance(&mut self, kinds: &[Kind]) -> io::Result<Advance> {
+        let offset = self.offset;
+        let bad = |reason: &str| Ok(Advance::Bad(Bad { offset, reason: reason.to_owned() }));
         let left = self.end - offset;
         if left == 0 {
-            return Ok(Step::End);
+            return Ok(Advance::End);
         }
         if left < FRAME_BYTES as u64 {
-            return bad("the file ends within the header of a frame");
+            return Ok(Advance::Short("the file ends within the header of a frame"));
         }
         let place = self.place();
-        let bytes = self.window.get(self.file, offset, FRAME_BYTES, self.end)?;
+        let bytes = self.window.get(&*self.file, offset, FRAME_BYTES, self.end)?;
         let bytes = bytes.first_chunk().expect("the header was read");
         let Some(header) = Header::decode(bytes, self.salt, place) else {
             return bad("the header of a frame does not match its check");
@@ -102,29 +177,29 @@ impl<'a> Reader<'a> {
         if !kinds.contains(&header.kind) {
             return bad("a frame of another kind of file");
         }
-        if header.sequence != self.sequence {
-            let (found, expected) = (header.sequence, self.sequence);
+        if let Some(expected) = self.sequence
+            && header.sequence != expected
+        {
+            let found = header.sequence;
             return bad(&format!("a frame has number {found}, and {expected} is expected"));
         }
         if header.kind == Kind::Batch && header.mark > place {
             return bad("a batch says that bytes behind it were durable before it was written");
         }
         if header.bytes > left - FRAME_BYTES as u64 {
-            return bad("a frame is longer than the file");
+            return Ok(Advance::Short("a frame is longer than the file"));
         }
         let length = header.bytes as usize;
-        let bytes = self.window.get(self.file, offset + FRAME_BYTES as u64, length, self.end)?;
+        let bytes = self.window.get(&*self.file, offset + FRAME_BYTES as u64, length, self.end)?;
         if crc32c::crc32c(bytes) != header.items_check {
             return bad("the bytes of a frame do not match their check");
         }
-        match Items::parse(bytes, header.items) {
-            Ok(items) => {
-                self.offset += FRAME_BYTES as u64 + header.bytes;
-                self.sequence += 1;
-                Ok(Step::Frame(Read { header, offset, items }))
-            }
-            Err(reason) => bad(reason),
+        if let Err(reason) = Items::parse(bytes, header.items) {
+            return bad(reason);
         }
+        self.offset += FRAME_BYTES as u64 + header.bytes;
+        self.sequence = Some(header.sequence + 1);
+        Ok(Advance::Frame(header, offset))
     }
 
     /// Looks behind a bad place for a batch, of any place and sequence, which says that the log was
@@ -137,7 +212,7 @@ impl<'a> Reader<'a> {
         let mut offset = self.offset + 1;
         while self.end.saturating_sub(offset) >= FRAME_BYTES as u64 {
             let length = (self.end - offset).min(READ_BYTES as u64) as usize;
-            let bytes = self.window.get(self.file, offset, length, self.end)?;
+            let bytes = self.window.get(&*self.file, offset, length, self.end)?;
             let starts = bytes.windows(FRAME_BYTES).enumerate();
             for (at, header) in starts.filter(|(_, header)| header.starts_with(&magic)) {
                 let header = header.first_chunk().expect("a window of this size");
@@ -170,8 +245,13 @@ impl Window {
         if offset < known.start || offset + length as u64 > known.end {
             self.read(file, offset, length, end)?;
         }
+        Ok(self.known(offset, length))
+    }
+
+    /// Bytes that were read.
+    fn known(&self, offset: u64, length: usize) -> &[u8] {
         let at = (offset - self.offset) as usize;
-        Ok(&self.bytes[at..at + length])
+        &self.bytes[at..at + length]
     }
 
     fn read(&mut self, file: &dyn File, offset: u64, length: usize, end: u64) -> io::Result<()> {

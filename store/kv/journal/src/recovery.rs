@@ -4,10 +4,12 @@
 //! Every step may be interrupted by a crash, and is then repeated by the next start. Nothing is
 //! changed before everything has been read.
 
+use crate::chain::Chain;
 use crate::disk::{File, Lock, Unlocked, write_all};
 use crate::error::OpenError;
-use crate::folder::{Folder, LOCK, NEW_MANIFEST, Unstored, offset_in};
+use crate::folder::{Folder, LINEAGE, LOCK, NEW_LINEAGE, NEW_MANIFEST, Unstored, offset_in};
 use crate::journal::Options;
+use crate::lineage::{Lineage, read_lineage};
 use crate::manifest::{Manifest, Segment, number_of};
 use crate::shared::{Counts, Faults, Shared, Tail};
 use crate::status::{Cut, Position, Progress, Recovered};
@@ -41,7 +43,7 @@ pub(crate) fn open(
         let recovered = Recovered { is_new: true, ..Recovered::default() };
         let segment = manifest.last();
         let tail = open_tail(&folder, options, manifest, segment, Position::default())?;
-        return Ok((shared(folder, options, tail), recovered));
+        return Ok((shared(folder, options, tail, Lineage::default()), recovered));
     };
     let contents = walk(&folder, manifest, replay, progress)?;
     refuse_corrupt(&folder, &contents)?;
@@ -59,6 +61,7 @@ pub(crate) fn open(
     let removed = remove_strays(&folder, &contents.strays)?;
     let highest = contents.strays.iter().filter_map(|name| number_of(name)).max();
     tail.next_number = tail.next_number.max(highest.map_or(0, |number| number + 1));
+    let (lineage, lost_lineage) = read_lineage(&folder, Position(tail.end));
     let recovered = Recovered {
         is_new: false,
         entries: contents.snapshot.as_ref().map_or(0, |facts| facts.entries),
@@ -71,8 +74,9 @@ pub(crate) fn open(
             reason: place.reason,
         }),
         removed,
+        lost_lineage,
     };
-    Ok((shared(folder, options, tail), recovered))
+    Ok((shared(folder, options, tail, lineage), recovered))
 }
 
 fn refuse_corrupt(folder: &Folder, contents: &Contents) -> Result<(), OpenError> {
@@ -97,6 +101,15 @@ fn create(folder: &Folder) -> Result<Manifest, OpenError> {
     let strays: Vec<String> = names.into_iter().filter(|name| number_of(name).is_some()).collect();
     remove_strays(folder, &strays)?;
 
+    // It would be taken for that of the new log.
+    let path = folder.file(LINEAGE);
+    match folder.disk.remove(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(OpenError::system("removing", &path)(error));
+        }
+        _ => {}
+    }
+
     // A random number: the hasher's seeds come from the system.
     let salt = RandomState::new().hash_one(std::process::id());
     let segment = Segment { number: 1, position: 0, sequence: 0 };
@@ -112,6 +125,7 @@ fn create(folder: &Folder) -> Result<Manifest, OpenError> {
 /// until then a crash only brings a file back.
 fn remove_strays(folder: &Folder, strays: &[String]) -> Result<Vec<String>, OpenError> {
     folder.remove(&folder.file(NEW_MANIFEST));
+    folder.remove(&folder.file(NEW_LINEAGE));
     for name in strays {
         let path = folder.file(name);
         let removed = folder.disk.remove(&path);
@@ -144,11 +158,16 @@ fn open_tail(
 
     let numbers = manifest.segments.iter().map(|segment| segment.number).chain(manifest.snapshot);
     let next_number = numbers.max().expect("a manifest has a segment") + 1;
+    let chain = Chain::new(&manifest.segments);
     Ok(Tail {
         policy: options.policy,
         manifest,
         segment,
         file,
+        chain,
+        waiting_followers: 0,
+        epoch: 0,
+        is_follower: false,
         is_named: true,
         next_number,
         garbage: vec![],
@@ -188,11 +207,12 @@ fn write_again(file: &dyn File, start: u64, end: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn shared(folder: Folder, options: &Options, tail: Tail) -> Shared {
+fn shared(folder: Folder, options: &Options, tail: Tail, lineage: Lineage) -> Shared {
     Shared {
         folder,
         salt: tail.manifest.salt,
         preallocate_bytes: options.preallocate_bytes,
+        backlog_bytes: options.backlog_bytes,
         sync_interval: options.sync_interval,
         retry_interval: options.retry_interval,
         end: AtomicU64::new(tail.end),
@@ -200,12 +220,14 @@ fn shared(folder: Folder, options: &Options, tail: Tail) -> Shared {
         tail: Mutex::new(tail),
         work: Condvar::new(),
         progress: Condvar::new(),
+        more: Condvar::new(),
         is_failing: AtomicBool::new(false),
         is_short: AtomicBool::new(false),
         free: AtomicI64::new(0),
         snapshot_is_active: AtomicBool::new(false),
         snapshot: Mutex::new(None),
         wake: Mutex::new(None),
+        lineage: Mutex::new(lineage),
         counts: Counts::default(),
     }
 }

@@ -53,12 +53,13 @@ fn try_replace(shared: &Shared, tail: &mut Tail, number: u64) -> io::Result<()> 
         garbage.push(shared.folder.log(last.number));
     }
     manifest.segments.push(segment);
-    let (old_file, old_segment) = (tail.file.clone(), tail.segment);
+    let old = (tail.file.clone(), tail.segment, tail.chain.clone());
+    tail.chain.push(segment, file.clone(), tail.is_named);
     (tail.file, tail.segment) = (file, segment);
     let stored = shared.store_manifest(tail, manifest, garbage);
     match stored {
         Err(unstored) if !unstored.may_be_stored => {
-            (tail.file, tail.segment) = (old_file, old_segment);
+            (tail.file, tail.segment, tail.chain) = old;
             return Err(unstored.error);
         }
         Err(_) => tail.faults.segment = None,

@@ -35,13 +35,19 @@ const UNLIMITED: i64 = i64::MAX / 2;
 /// Takes from the shared reserve until the allowance is `needed` bytes.
 #[cold]
 pub(crate) fn admit(shared: &Shared, units: &mut Units, needed: u64) -> Result<(), Refusal> {
+    if needed > MAX_ITEM_BYTES {
+        return Err(Refusal { reason: "a command changes more than 2 GiB".to_owned() });
+    }
+    reserve(shared, units, needed)
+}
+
+/// The same for a batch of any size.
+#[cold]
+pub(crate) fn reserve(shared: &Shared, units: &mut Units, needed: u64) -> Result<(), Refusal> {
     if shared.is_failing.load(Ordering::Acquire)
         && let Some(failure) = shared.tail().faults.current()
     {
         return Err(Refusal { reason: failure.reason.clone() });
-    }
-    if needed > MAX_ITEM_BYTES {
-        return Err(Refusal { reason: "a command changes more than 2 GiB".to_owned() });
     }
     let missing = needed.saturating_sub(units.allowance);
     if missing == 0 {
@@ -154,6 +160,18 @@ pub(crate) fn carry_over(tail: &Tail, file: &dyn File, position: u64) -> io::Res
         return Ok(());
     }
     file.allocate(FILE_BYTES, bytes)
+}
+
+/// Before the log continues at `position` in another segment, which has the same reserve; see
+/// [`carry_over`].
+pub(crate) fn restart(shared: &Shared, tail: &mut Tail, position: u64) {
+    match tail.reserved.checked_sub(tail.end) {
+        Some(ahead) => tail.reserved = position + ahead,
+        None => {
+            give(shared, (tail.end - tail.reserved) as i64);
+            tail.reserved = position;
+        }
+    }
 }
 
 /// After a change of segments: nothing is reserved before the beginning of the new one.

@@ -62,7 +62,8 @@ fn switch(
     let reserved = carry_over(tail, &*file, tail.end);
     reserved.map_err(SnapshotError::system("reserving space in", &path))?;
     let segment = Segment { number, position: tail.end, sequence: tail.sequence };
-    let old = (tail.file.clone(), tail.segment);
+    let old = (tail.file.clone(), tail.segment, tail.chain.clone());
+    tail.chain.push(segment, file.clone(), tail.is_named);
     (tail.file, tail.segment) = (file, segment);
     if tail.faults.segment.is_some() {
         if !tail.is_named {
@@ -85,7 +86,7 @@ fn switch(
             Ok(segment)
         }
         Err(unstored) if !unstored.may_be_stored => {
-            (tail.file, tail.segment) = old;
+            (tail.file, tail.segment, tail.chain) = old;
             tail.is_named = true;
             Err(SnapshotError::system("replacing the manifest of", &shared.folder.path)(
                 unstored.error,

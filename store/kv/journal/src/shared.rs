@@ -9,9 +9,11 @@
 //! | `durable` and `written` | the file, and in `unsynced` as far as a copy is kept |
 //! | `written` and `end` | `unwritten`, or with the committer while it writes them |
 
+use crate::chain::Chain;
 use crate::disk::File;
 use crate::error::{Failure, FailureKind};
 use crate::folder::{Folder, Unstored, offset_in};
+use crate::lineage::Lineage;
 use crate::manifest::{Manifest, Segment};
 use crate::snapshot::Active;
 use crate::status::Policy;
@@ -27,6 +29,7 @@ pub(crate) struct Shared {
     pub folder: Folder,
     pub salt: u64,
     pub preallocate_bytes: u64,
+    pub backlog_bytes: u64,
     pub sync_interval: Duration,
     pub retry_interval: Duration,
     pub tail: Mutex<Tail>,
@@ -34,6 +37,8 @@ pub(crate) struct Shared {
     pub work: Condvar,
     /// Wakes threads that wait in `sync`.
     pub progress: Condvar,
+    /// Wakes followers.
+    pub more: Condvar,
     pub end: AtomicU64,
     pub released: AtomicU64,
     pub is_failing: AtomicBool,
@@ -45,6 +50,7 @@ pub(crate) struct Shared {
     /// The snapshot that is being written, and its thread.
     pub snapshot: Mutex<Option<Active>>,
     pub wake: Mutex<Option<Wake>>,
+    pub lineage: Mutex<Lineage>,
     pub counts: Counts,
 }
 
@@ -65,6 +71,14 @@ pub(crate) struct Tail {
     /// The segment that is appended to.
     pub segment: Segment,
     pub file: Arc<dyn File>,
+    /// The segments that can be read.
+    pub chain: Chain,
+    /// Followers that wait for more.
+    pub waiting_followers: usize,
+    /// Number of states that were installed; see [`crate::installing`].
+    pub epoch: u64,
+    /// Whether the log is a copy of another; see [`crate::copying`].
+    pub is_follower: bool,
     /// Whether the manifest names the segment.
     pub is_named: bool,
     /// The next number of a file.
@@ -176,7 +190,16 @@ impl Shared {
         }
         self.is_failing.store(is_failing, Ordering::Release);
         self.progress.notify_all();
+        self.wake_followers(tail);
         has_advanced || (was_failing && !is_failing)
+    }
+
+    /// Wakes followers after bytes were written.
+    #[inline]
+    pub fn wake_followers(&self, tail: &Tail) {
+        if tail.waiting_followers > 0 {
+            self.more.notify_all();
+        }
     }
 
     /// Calls the function of [`crate::Journal::on_release`]. The caller does not hold the lock.
@@ -222,6 +245,8 @@ impl Shared {
         tail.is_named = tail.manifest.last() == tail.segment;
         tail.garbage.extend(garbage);
         if stored.is_ok() {
+            let (folder, end) = (&self.folder, tail.end);
+            tail.chain.trim(folder, &tail.manifest, self.backlog_bytes, end);
             for path in tail.garbage.drain(..) {
                 self.folder.remove(&path);
             }

@@ -4,15 +4,13 @@
 //! A snapshot counts when the manifest names it. Before, its file ends with a mark, and file and
 //! name are durable. The same manifest names no segment from before the snapshot, so it frees them.
 
-use crate::disk::{File, write_all};
-use crate::error::{Failure, FailureKind, SnapshotError};
-use crate::frame::{FILE_BYTES, FileKind, Header, Kind, file_header};
+use crate::error::SnapshotError;
 use crate::journal::is_current;
 use crate::manifest::{Manifest, Segment, log_name};
 use crate::shared::Shared;
+use crate::snapshot_file::{Completed, SnapshotFile};
 use crate::units::{Entries, Frame};
 use std::collections::VecDeque;
-use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
@@ -24,15 +22,6 @@ pub const PENDING_BYTES: usize = 8 << 20;
 pub struct SnapshotWriter {
     shared: Arc<Shared>,
     queue: Arc<Queue>,
-}
-
-/// A completed snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
-    /// Length of the file, in bytes.
-    pub bytes: u64,
-    /// Number of entries.
-    pub entries: u64,
 }
 
 /// A function that gets the result of a snapshot.
@@ -193,18 +182,8 @@ pub(crate) fn start(shared: &Arc<Shared>, first: Segment) -> Result<SnapshotWrit
     let number = shared.take_number();
     let path = shared.folder.snapshot(number);
     let queue = Arc::new(Queue::default());
-    let file = shared.folder.disk.create(&path);
-    let file = file.map_err(SnapshotError::system("making", &path))?;
-    let mut writer = Writer {
-        shared: shared.clone(),
-        queue: queue.clone(),
-        file,
-        number,
-        first,
-        offset: 0,
-        blocks: 0,
-        entries: 0,
-    };
+    let file = SnapshotFile::create(&shared.folder, shared.salt, number)?;
+    let mut writer = Writer { shared: shared.clone(), queue: queue.clone(), file, first };
     let thread = thread::Builder::new().name("kv-snapshot".to_owned());
     let thread = thread.spawn(move || writer.run()).map_err(|error| {
         shared.folder.remove(&path);
@@ -219,24 +198,20 @@ pub(crate) fn start(shared: &Arc<Shared>, first: Segment) -> Result<SnapshotWrit
 struct Writer {
     shared: Arc<Shared>,
     queue: Arc<Queue>,
-    file: Arc<dyn File>,
-    number: u64,
+    file: SnapshotFile,
     first: Segment,
-    offset: u64,
-    blocks: u64,
-    entries: u64,
 }
 
 impl Writer {
     fn run(&mut self) {
-        let mut result = self.begin().map_err(self.error("writing"));
+        let mut result = self.file.begin();
         let order = loop {
             match self.queue.next() {
                 Err(order) => break order,
                 Ok(block) => {
                     let bytes = block.len();
                     if result.is_ok() {
-                        result = self.block(block, Kind::Block).map_err(self.error("writing"));
+                        result = self.file.block(block);
                     }
                     self.queue.written(bytes);
                 }
@@ -262,32 +237,8 @@ impl Writer {
         }
     }
 
-    fn begin(&mut self) -> io::Result<()> {
-        let header = file_header(FileKind::Snapshot, self.number, self.shared.salt);
-        self.offset = FILE_BYTES;
-        write_all(&*self.file, &header, 0).1
-    }
-
-    fn block(&mut self, mut block: Frame, kind: Kind) -> io::Result<()> {
-        let mark = if kind == Kind::End { self.entries } else { 0 };
-        let header = Header { sequence: self.blocks, mark, ..block.header(kind) };
-        let count = block.count();
-        let bytes = block.seal(&header, self.shared.salt, self.offset);
-        write_all(&*self.file, bytes, self.offset).1?;
-        self.offset += bytes.len() as u64;
-        self.blocks += 1;
-        self.entries += u64::from(count);
-        Ok(())
-    }
-
     fn finish(&mut self) -> Result<Completed, SnapshotError> {
-        let ended = self.block(Frame::default(), Kind::End);
-        ended.map_err(self.error("writing"))?;
-        self.file.sync().map_err(self.error("making durable"))?;
-        let folder = &self.shared.folder;
-        let synced = folder.disk.sync_folder(&folder.path);
-        synced.map_err(SnapshotError::system("making durable", &folder.path))?;
-        let completed = Completed { bytes: self.offset, entries: self.entries };
+        let completed = self.file.complete()?;
         self.name(completed)?;
         Ok(completed)
     }
@@ -302,7 +253,7 @@ impl Writer {
         if !tail.is_named {
             segments.push(tail.segment);
         }
-        let manifest = Manifest { snapshot: Some(self.number), segments, ..old.clone() };
+        let manifest = Manifest { snapshot: Some(self.file.number), segments, ..old.clone() };
         let dropped = old.segments.iter().map(|segment| log_name(segment.number));
         let dropped = dropped.filter(|name| !manifest.names(name));
         let mut garbage: Vec<_> = dropped.map(|name| shared.folder.file(&name)).collect();
@@ -340,17 +291,6 @@ impl Writer {
 
     /// Removes the file, unless a manifest names it or may name it.
     fn remove_unnamed(&self) {
-        let tail = self.shared.tail();
-        if tail.manifest.snapshot != Some(self.number) {
-            self.shared.folder.remove(&self.shared.folder.snapshot(self.number));
-        }
-    }
-
-    fn error(&self, action: &'static str) -> impl FnOnce(io::Error) -> SnapshotError {
-        let path = self.shared.folder.snapshot(self.number);
-        move |error| {
-            let failure = Failure::new(FailureKind::Write, &path, &error);
-            SnapshotError::System { action, file: failure.file, reason: failure.reason }
-        }
+        self.file.remove_unless_named(&self.shared.tail().manifest);
     }
 }

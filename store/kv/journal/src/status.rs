@@ -78,6 +78,8 @@ pub struct Recovered {
     pub cut: Option<Cut>,
     /// Names of files that no manifest named, and which were removed.
     pub removed: Vec<String>,
+    /// The reason why the file `lineage` cannot be used. Followers then need the whole state.
+    pub lost_lineage: Option<String>,
 }
 
 /// Bytes that were cut off the end of the log.

@@ -19,6 +19,9 @@ pub struct Units {
     frame: Frame,
     /// Reserved bytes of disk that belong to this worker.
     pub(crate) allowance: u64,
+    /// The position for which these units were prepared, if they are a copy; see
+    /// [`crate::Journal::prepare_copy`].
+    pub(crate) place: Option<u64>,
 }
 
 impl Units {
@@ -80,12 +83,13 @@ impl Units {
     /// If a unit is unfinished.
     pub fn items(&self) -> Items<'_> {
         assert!(!self.is_in_unit(), "a unit is sent when it is finished");
-        Items::parse(self.frame.items(), self.frame.count).expect("finished items are complete")
+        Items::known(self.frame.items(), self.frame.count)
     }
 
     /// Drops all units.
     pub fn clear(&mut self) {
         self.frame.clear();
+        self.place = None;
     }
 
     pub(crate) fn frame(&mut self) -> &mut Frame {
@@ -152,6 +156,15 @@ impl Frame {
             self.bytes.extend_from_slice(&[0; LENGTH_BYTES]);
         }
         &mut self.bytes
+    }
+
+    /// Makes the frame one of these items.
+    pub fn fill(&mut self, items: &Items<'_>) {
+        self.clear();
+        self.bytes.reserve(FRAME_BYTES + items.bytes().len());
+        self.bytes.resize(FRAME_BYTES, 0);
+        self.bytes.extend_from_slice(items.bytes());
+        self.count = items.len();
     }
 
     fn finish(&mut self) {

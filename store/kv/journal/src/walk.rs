@@ -114,27 +114,10 @@ impl BadPlace {
 /// The manifest of a folder; `None` if there is none.
 pub(crate) fn read_manifest(folder: &Folder) -> Result<Option<Manifest>, OpenError> {
     let path = folder.file(MANIFEST);
-    let system = |error| OpenError::system("reading", &path)(error);
-    let file = match folder.disk.open(&path, false) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(system(error)),
-    };
-    let wrong = |reason| OpenError::Manifest { file: path.clone(), reason };
-    let length = file.length().map_err(system)?;
-    if length > MAX_MANIFEST_BYTES {
-        return Err(wrong(format!("{length} bytes are more than a manifest has")));
-    }
-    let mut bytes = vec![0; length as usize];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(&mut bytes[filled..], filled as u64).map_err(system)? {
-            0 => return Err(wrong("the file became shorter while it was read".to_owned())),
-            more => filled += more,
-        }
-    }
-    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not a text".to_owned()))?;
-    Manifest::parse(&text).map(Some).map_err(wrong)
+    let text = folder.read_text(MANIFEST, MAX_MANIFEST_BYTES);
+    let Some(text) = text.map_err(OpenError::system("reading", &path))? else { return Ok(None) };
+    let manifest = text.and_then(|text| Manifest::parse(&text));
+    manifest.map(Some).map_err(|reason| OpenError::Manifest { file: path, reason })
 }
 
 /// Reads everything that the manifest names. `Err` is for what cannot be repaired by cutting the
@@ -211,7 +194,7 @@ impl Walk<'_> {
         let wrong =
             |Bad { offset, reason }| OpenError::Snapshot { file: path.clone(), offset, reason };
         let reading = |error| OpenError::system("reading", &path)(error);
-        let mut reader = Reader::new(&*file, length, self.manifest.salt, FILE_BYTES, 0);
+        let mut reader = Reader::new(file, length, self.manifest.salt, FILE_BYTES, 0);
         reader.check_file(FileKind::Snapshot, number).map_err(reading)?.map_err(wrong)?;
         let mut entries = 0;
         loop {
@@ -259,7 +242,7 @@ impl Walk<'_> {
         let reading = |error| OpenError::system("reading", &path)(error);
 
         let Segment { number, position, sequence } = segment;
-        let mut reader = Reader::new(&*file, end, self.manifest.salt, position, sequence);
+        let mut reader = Reader::new(file, end, self.manifest.salt, position, sequence);
         let mut facts = SegmentFacts {
             file: path.clone(),
             number,
@@ -293,7 +276,7 @@ impl Walk<'_> {
             }
         }
         facts.end = Position(reader.place());
-        facts.next_sequence = reader.sequence();
+        facts.next_sequence = reader.sequence().expect("the first one was given");
         if bad.is_none()
             && next.is_some_and(|next| {
                 (next.position, next.sequence) != (facts.end.0, facts.next_sequence)

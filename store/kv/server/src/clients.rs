@@ -37,9 +37,11 @@ pub mod flag {
     pub const BROKEN: u32 = 1 << 10;
     /// It keeps copies of all keys with certain prefixes.
     pub const BROADCAST: u32 = 1 << 11;
+    /// It reads from replicas of a cluster.
+    pub const READ_ONLY: u32 = 1 << 12;
 
     /// Letters of `CLIENT LIST`.
-    pub const LETTERS: [(u32, char); 12] = [
+    pub const LETTERS: [(u32, char); 13] = [
         (MONITOR, 'O'),
         (LISTENS, 'P'),
         (MULTI, 'x'),
@@ -50,6 +52,7 @@ pub mod flag {
         (DIRTY, 'd'),
         (CLOSING, 'c'),
         (UNIX, 'U'),
+        (READ_ONLY, 'r'),
         (NO_EVICT, 'e'),
         (NO_TOUCH, 'T'),
     ];

@@ -137,6 +137,11 @@ impl Shared {
         }
     }
 
+    /// How Redis calls this kind of server.
+    pub fn mode(&self) -> &'static str {
+        if self.cluster.is_some() { "cluster" } else { "standalone" }
+    }
+
     /// Number of a new client.
     pub fn next_client(&self) -> u64 {
         self.last_client.fetch_add(1, Ordering::Relaxed) + 1

@@ -19,6 +19,7 @@ mod idle;
 mod memory;
 mod persistence;
 mod pubsub;
+mod replication;
 mod reports;
 mod scripts;
 mod slow;

@@ -121,7 +121,7 @@ fn a_first_byte_that_is_no_reply_is_an_error() {
             0xa0 => &[2, 0, 0, 0, b'b', b'c'],
             _ => &[],
         });
-        let is_valid = [0, 0x20, 0x30, 0xa0].contains(&flags) && byte & 15 < 8;
+        let is_valid = [0, 0x20, 0x30, 0xa0].contains(&flags) && byte & 15 < 9;
         assert_eq!(read(&payload, 2).is_some(), is_valid, "{byte:#x}");
         let errors = ReplyReader::new(&payload, 2).filter_map(Result::err);
         for error in errors {

@@ -139,7 +139,7 @@ impl Entry {
 
     /// Calls of it may name keys.
     pub fn has_keys(&self) -> bool {
-        !matches!(self.keys, Keys::None | Keys::All)
+        !matches!(self.keys, Keys::None | Keys::All | Keys::AllFor(_))
     }
 
     /// Finds the keys of a call.

@@ -24,7 +24,7 @@ use crate::mail::{Mailbox, Message};
 pub use fence::Fence;
 pub use identity::{IdentityError, identity};
 pub use redirect::{CROSS_SLOT, FENCED, Port, UNBOUND};
-pub use routes::{Routes, SlotState};
+pub use routes::{Routes, SlotState, StoppedSlots, Stopper};
 pub use view::View;
 
 /// How a server takes part in a cluster.
@@ -85,7 +85,7 @@ impl Cluster {
         mailboxes: Arc<[Mailbox]>,
     ) -> Self {
         let routes =
-            Mutex::new(Arc::new(Routes::new(Arc::new(View::empty(me)), SlotSet::default())));
+            Mutex::new(Arc::new(Routes::new(Arc::new(View::empty(me)), StoppedSlots::default())));
         let changed = Condvar::new();
         Self { me, options, fence: Fence::default(), routes, changed, version, mailboxes }
     }
@@ -108,14 +108,23 @@ impl Cluster {
 
     /// Commands on these slots wait from now on. When this returns, none is being executed, and all
     /// that were have been appended to the log. Waits for the workers, so no worker may call it.
-    pub fn stop(&self, slots: &SlotSet) {
-        self.change(|routes| Routes::new(routes.view.clone(), routes.stopped.union(slots)));
+    pub fn stop(&self, stopper: Stopper, slots: &SlotSet) {
+        self.change_stopped(stopper, |stopped| stopped.union(slots));
         self.settle();
     }
 
-    /// Commands on these slots no longer wait.
-    pub fn resume(&self, slots: &SlotSet) {
-        self.change(|routes| Routes::new(routes.view.clone(), routes.stopped.without(slots)));
+    /// Commands on these slots no longer wait, unless another has stopped them too.
+    pub fn resume(&self, stopper: Stopper, slots: &SlotSet) {
+        self.change_stopped(stopper, |stopped| stopped.without(slots));
+    }
+
+    fn change_stopped(&self, stopper: Stopper, change: impl FnOnce(&SlotSet) -> SlotSet) {
+        self.change(|routes| {
+            let mut stopped = routes.stopped.clone();
+            let slots = stopped.by(stopper);
+            *slots = change(slots);
+            Routes::new(routes.view.clone(), stopped)
+        });
     }
 
     /// Waits until the view has a later revision, but not longer than a time; returns the present

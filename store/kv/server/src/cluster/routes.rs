@@ -24,19 +24,49 @@ pub enum SlotState {
     Nobody,
 }
 
+/// Who stops slots. Each resumes what it has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopper {
+    /// A move of slots to another shard.
+    Move,
+    /// A planned change of the primary.
+    HandOver,
+}
+
+/// Slots whose commands wait, by who has stopped them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoppedSlots {
+    moving: SlotSet,
+    handed_over: SlotSet,
+}
+
+impl StoppedSlots {
+    /// Slots that one has stopped.
+    pub fn by(&mut self, stopper: Stopper) -> &mut SlotSet {
+        match stopper {
+            Stopper::Move => &mut self.moving,
+            Stopper::HandOver => &mut self.handed_over,
+        }
+    }
+
+    fn has(&self, slot: u16) -> bool {
+        self.moving.has(slot) || self.handed_over.has(slot)
+    }
+}
+
 /// The state of each slot. A value does not change; workers have the last one.
 #[derive(Clone, Debug)]
 pub struct Routes {
     /// The view that they follow from.
     pub view: Arc<View>,
     /// Slots whose commands wait.
-    pub stopped: SlotSet,
+    pub stopped: StoppedSlots,
     states: Box<[SlotState]>,
 }
 
 impl Routes {
     /// The routes of a view, with slots whose commands wait.
-    pub fn new(view: Arc<View>, stopped: SlotSet) -> Self {
+    pub fn new(view: Arc<View>, stopped: StoppedSlots) -> Self {
         let find = |slot| match view.owner(slot) {
             Some(owner) if owner.primary == view.me && stopped.has(slot) => SlotState::Stopped,
             Some(owner) if owner.primary == view.me => SlotState::Served,
@@ -75,7 +105,9 @@ mod tests {
         };
         let states = |me: NodeId, stopped: &str| {
             let view = Arc::new(View::new(me, state.clone()));
-            let routes = Routes::new(view, stopped.parse().expect("slots"));
+            let mut slots = StoppedSlots::default();
+            *slots.by(Stopper::Move) = stopped.parse().expect("slots");
+            let routes = Routes::new(view, slots);
             [0, 99, 100, 101, 16_383].map(|slot| routes.state(slot))
         };
         use SlotState::{Copied, Elsewhere, Nobody, Served, Stopped};

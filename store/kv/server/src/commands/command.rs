@@ -148,7 +148,7 @@ fn show_categories(reply: &mut Writer<'_>, spec: &Spec, parent: Option<&str>) {
 fn show_keys(reply: &mut Writer<'_>, spec: &Spec, parent: Option<&str>) {
     let (first, others) = Uses::of(&full_name(spec, parent), spec.flags).usual();
     match key_positions(spec) {
-        Keys::None | Keys::All => reply.set(0),
+        Keys::None | Keys::All | Keys::AllFor(_) => reply.set(0),
         Keys::Range { first: at, last, step } if last - (at as isize) != 0 && first != others => {
             reply.set(2);
             show_range(reply, first, (at, 0, step));

@@ -91,6 +91,7 @@ fn hello(context: &mut Context<'_>) -> Result<Flow, Error> {
         context.client.session.version = version;
     }
     let (id, version) = (context.client.id(), context.client.session.version);
+    let mode = context.core.shared.mode();
     let mut reply = context.reply();
     reply.map(7);
     reply.bulk(b"server");
@@ -102,7 +103,7 @@ fn hello(context: &mut Context<'_>) -> Result<Flow, Error> {
     reply.bulk(b"id");
     reply.integer(i64::try_from(id).unwrap_or(i64::MAX));
     reply.bulk(b"mode");
-    reply.bulk(b"standalone");
+    reply.bulk(mode.as_bytes());
     reply.bulk(b"role");
     reply.bulk(b"master");
     reply.bulk(b"modules");
@@ -147,6 +148,7 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, Error> {
     context.client.session.version = Version::Two;
     context.client.replies = Replies::On;
     context.client.is_no_evict = false;
+    context.client.is_readonly = false;
     context.client.session.touches = true;
     context.client.stop_tracking(&context.core.shared);
     context.client.log_out(&context.core.shared.users);

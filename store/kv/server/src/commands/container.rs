@@ -66,18 +66,26 @@ impl Container {
     /// Executes the subcommand that the first argument names.
     ///
     /// # Errors
-    /// Those of the subcommand; there is none of that name; the number of arguments is wrong.
+    /// Those of the subcommand, and of [`Container::find`].
     pub fn run(&self, context: &mut Context<'_>) -> Result<Flow, Error> {
-        let word = context.arguments[1];
+        (self.find(context.arguments)?.run)(context)
+    }
+
+    /// The subcommand that the first argument names.
+    ///
+    /// # Errors
+    /// There is none of that name; the number of arguments is wrong.
+    pub fn find(&self, arguments: &[&[u8]]) -> Result<&Subcommand, Error> {
+        let word = arguments[1];
         let Some(found) = self.all().find(|one| is(word, one.name)) else {
             return Err(self.unknown(word));
         };
         let wanted = found.arity.unsigned_abs() as usize;
-        let given = context.arguments.len();
+        let given = arguments.len();
         if given < wanted || found.arity > 0 && given > wanted {
             return Err(Error::arity(&format!("{}|{}", self.name, found.name)));
         }
-        (found.run)(context)
+        Ok(found)
     }
 
     /// Its subcommands with `HELP`.

@@ -9,7 +9,6 @@ const SCRIPT: Flags = Flags::NO_SCRIPT;
 const BUSY: Flags = SCRIPT.with(Flags::ALLOW_BUSY);
 const CHANGE: Flags = SCRIPT.with(Flags::WRITE);
 const GROW: Flags = CHANGE.with(Flags::GROWS);
-const CLUSTER: Flags = Flags::ADMIN.with(Flags::STALE);
 const HELP: Flags = Flags::LOADING.with(Flags::STALE);
 const OBJECT_KEY: Keys = Keys::Range { first: 2, last: 2, step: 1 };
 
@@ -50,37 +49,6 @@ const OBJECT: &[Spec] = &[
     of_key("refcount"),
 ];
 
-const NODES: &[Spec] = &[
-    part("addslots", -3, CLUSTER, Group::Server),
-    part("addslotsrange", -4, CLUSTER, Group::Server),
-    part("bumpepoch", 2, CLUSTER, Group::Server),
-    part("count-failure-reports", 3, CLUSTER, Group::Server),
-    part("countkeysinslot", 3, Flags::STALE, Group::Server),
-    part("delslots", -3, CLUSTER, Group::Server),
-    part("delslotsrange", -4, CLUSTER, Group::Server),
-    part("failover", -2, CLUSTER, Group::Server),
-    part("flushslots", 2, CLUSTER, Group::Server),
-    part("forget", 3, CLUSTER, Group::Server),
-    part("getkeysinslot", 4, Flags::STALE, Group::Server),
-    part("help", 2, HELP, Group::Server),
-    part("info", 2, Flags::STALE, Group::Server),
-    part("keyslot", 3, Flags::STALE, Group::Server),
-    part("links", 2, Flags::STALE, Group::Server),
-    part("meet", -4, CLUSTER, Group::Server),
-    part("myid", 2, Flags::STALE, Group::Server),
-    part("myshardid", 2, Flags::STALE, Group::Server),
-    part("nodes", 2, Flags::STALE, Group::Server),
-    part("replicas", 3, CLUSTER, Group::Server),
-    part("replicate", 3, CLUSTER, Group::Server),
-    part("reset", -2, CLUSTER.with(Flags::NO_SCRIPT), Group::Server),
-    part("saveconfig", 2, CLUSTER, Group::Server),
-    part("set-config-epoch", 3, CLUSTER, Group::Server),
-    part("setslot", -4, CLUSTER, Group::Server),
-    part("shards", 2, HELP, Group::Server),
-    part("slaves", 3, CLUSTER, Group::Server),
-    part("slots", 2, HELP, Group::Server),
-];
-
 const fn part(name: &'static str, arity: i32, flags: Flags, group: Group) -> Spec {
     Spec { name, arity, flags, keys: Keys::None, group, number: 0, subcommands: &[] }
 }
@@ -92,7 +60,6 @@ const fn of_key(name: &'static str) -> Spec {
 /// Properties of the subcommands of a command; empty if it has none here.
 pub fn subcommands(name: &str) -> &'static [Spec] {
     match name {
-        "cluster" => NODES,
         "function" => FUNCTION,
         "object" => OBJECT,
         "pubsub" => CHANNELS,

@@ -6,6 +6,7 @@ mod acl;
 mod authentication;
 mod categories;
 mod client;
+mod cluster;
 mod command;
 mod config;
 mod connection;
@@ -122,6 +123,7 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
     acl::COMMANDS,
     authentication::COMMANDS,
     client::COMMANDS,
+    cluster::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
@@ -138,9 +140,10 @@ const SERVER_FAMILIES: &[&[Command<ServerRun>]] = &[
 ];
 
 /// Commands that consist of subcommands.
-const CONTAINERS: [&Container; 8] = [
+const CONTAINERS: [&Container; 9] = [
     &acl::ACL,
     &client::CLIENT,
+    &cluster::CLUSTER,
     &command::COMMAND,
     &config::CONFIG,
     &parts::MEMORY,

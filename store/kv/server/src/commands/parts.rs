@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `MEMORY`, `MODULE` and `CLUSTER`: optional parts of a server.
+//! `MEMORY` and `MODULE`: optional parts of a server.
 
 use freeport_kv_commands::{Command, Error, Flags, Group, Keys};
 use freeport_kv_protocol::resp::reply::shared;
@@ -8,7 +8,6 @@ use super::{Container, Context, Flow, ServerRun, Subcommand, data_or};
 use crate::statistics::sum;
 
 const ADMIN: Flags = Flags::ADMIN.with(Flags::NO_SCRIPT);
-const CLUSTER_FLAGS: Flags = Flags::STALE;
 
 /// The key of `MEMORY USAGE`.
 const USAGE: Keys = Keys::Found(|arguments| match arguments {
@@ -22,10 +21,6 @@ pub const COMMANDS: &[Command<ServerRun>] = &[
     Command::new(("module", -2), Group::Server, Flags::NONE, Keys::None, |context| {
         MODULE.run(context)
     }),
-    Command::new(("cluster", -2), Group::Server, CLUSTER_FLAGS, Keys::None, no_cluster),
-    Command::new(("readonly", 1), Group::Connection, Flags::FAST, Keys::None, no_cluster),
-    Command::new(("readwrite", 1), Group::Connection, Flags::FAST, Keys::None, no_cluster),
-    Command::new(("asking", 1), Group::Connection, Flags::FAST, Keys::None, no_cluster),
 ];
 
 /// Subcommands of `MEMORY`.
@@ -129,8 +124,4 @@ fn no_modules(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 fn cannot_load(_context: &mut Context<'_>) -> Result<Flow, Error> {
     Err(Error::fixed("ERR this server loads no modules"))
-}
-
-fn no_cluster(_context: &mut Context<'_>) -> Result<Flow, Error> {
-    Err(Error::fixed("ERR This instance has cluster support disabled"))
 }

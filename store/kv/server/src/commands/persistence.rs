@@ -88,6 +88,9 @@ fn rewrite(context: &mut Context<'_>) -> Result<Flow, Error> {
 /// replicas. Waits until they are as many as the client wants, unless it may not.
 fn wait_for_file(context: &mut Context<'_>) -> Result<Flow, Error> {
     const RANGE: Error = Error::fixed("ERR value is out of range, must be between 0 and 1");
+    const REPLICA: Error = Error::fixed(
+        "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are just local and are not propagated.",
+    );
     const NO_FILE: Error =
         Error::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
     let local = integer(context.arguments[1])?;
@@ -96,6 +99,10 @@ fn wait_for_file(context: &mut Context<'_>) -> Result<Flow, Error> {
     }
     let replicas = count(context.arguments[2])?.unsigned_abs() as usize;
     let timeout_ms = check_timeout(context.arguments[3])?;
+    let is_replica = context.core.log.as_ref().is_some_and(|log| log.is_replica);
+    if is_replica {
+        return Err(REPLICA);
+    }
     let Ok(persistence) = persistence(context) else {
         if local > 0 {
             return Err(NO_FILE);

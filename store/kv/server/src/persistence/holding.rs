@@ -73,6 +73,15 @@ impl Holding {
         }
     }
 
+    /// Everything may be sent: the log with the marked positions is gone.
+    pub fn release_all(&mut self) {
+        self.is_listed = false;
+        if let Some(last) = self.marks.pop_back() {
+            self.free = last.end;
+            self.marks.clear();
+        }
+    }
+
     /// Number of bytes at the front of the output that may be sent.
     #[inline]
     pub fn sendable(&self, output_bytes: usize) -> usize {

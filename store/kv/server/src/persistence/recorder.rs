@@ -47,6 +47,8 @@ pub struct Recorder {
     /// The released position, and whether the log failed, when the waiting clients were last looked
     /// at.
     seen: (Position, bool),
+    /// How often the log was replaced by that of a primary.
+    installed: u64,
 }
 
 /// Something that a command waits for.
@@ -96,6 +98,7 @@ impl Recorder {
             is_replica: false,
             refusal: None,
             awaiting: vec![],
+            installed: 0,
         }
     }
 
@@ -240,6 +243,16 @@ impl Recorder {
             return vec![];
         }
         self.seen = state;
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// The log was replaced by that of a primary since the last call, after a number of times.
+    pub fn follows_new_log(&mut self, installed: u64) -> bool {
+        std::mem::replace(&mut self.installed, installed) != installed
+    }
+
+    /// Takes the clients whose output waits.
+    pub fn take_waiting(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.waiting)
     }
 

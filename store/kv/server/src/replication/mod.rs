@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use freeport_kv_cluster::{Address, NodeId};
-use freeport_kv_journal::{Failure, Journal, Position};
+use freeport_kv_journal::{Journal, Position};
 use freeport_kv_protocol::replication::Frame;
 
 use crate::configuration::Configuration;
@@ -211,8 +211,7 @@ impl Replication {
     pub fn start(shared: &Arc<Shared>) -> io::Result<()> {
         let Some(replication) = &shared.replication else { return Ok(()) };
         if !replication.is_replica() && !replication.journal.lineage().histories().is_empty() {
-            let failed = |failure: Failure| io::Error::other(failure.to_string());
-            replication.journal.begin_history(0).map_err(failed)?;
+            replication.journal.begin_history(0).map_err(io::Error::other)?;
         }
         let thread = std::thread::Builder::new().name("kv-receiver".into());
         let shared = shared.clone();
@@ -271,6 +270,11 @@ impl Replication {
         self.journal.end()
     }
 
+    /// How often the log was replaced by that of a primary.
+    pub fn taken(&self) -> u64 {
+        self.counts.taken.load(Ordering::Acquire)
+    }
+
     /// Replicas that are connected.
     pub fn replicas(&self) -> Vec<ReplicaReport> {
         self.replicas.reports()
@@ -294,6 +298,17 @@ impl Replication {
     /// The newest history of the log; 0: there is none.
     pub fn history(&self) -> u64 {
         self.journal.lineage().current().map_or(0, |history| history.id)
+    }
+
+    /// The term of the primary whose log, or the begin of it, this server has.
+    pub fn term(&self) -> u64 {
+        self.journal.lineage().current().map_or(0, |history| history.term)
+    }
+
+    /// The keys are not those of any moment of a primary: the server waits for a snapshot of one,
+    /// or has a part of it. The files are those before.
+    pub fn is_copying(&self) -> bool {
+        self.needs_sync.load(Ordering::Acquire)
     }
 
     /// The role has not changed since an attempt began.
@@ -372,8 +387,11 @@ impl Replication {
         if self.needs_sync.load(Ordering::Acquire) {
             return (0, Position(0));
         }
-        let end = self.journal.end();
-        (self.journal.lineage().at(end).map_or(0, |history| history.id), end)
+        let (end, lineage) = (self.journal.end(), self.journal.lineage());
+        // A history without a batch adds nothing. The one before it is known to more servers.
+        let mut newest_first = lineage.histories().iter().rev();
+        let history = newest_first.find(|history| history.start < end).copied();
+        (history.or_else(|| lineage.at(end)).map_or(0, |history| history.id), end)
     }
 
     /// Changes the state of the link, if the role has not changed. Returns whether it has not.

@@ -55,7 +55,7 @@ pub(super) struct Session<'a> {
 }
 
 /// What a link has brought so far.
-enum Intake {
+enum Intake<'a> {
     Nothing,
     /// How the primary begins.
     Begun {
@@ -63,12 +63,12 @@ enum Intake {
         position: Position,
     },
     /// Entries of its snapshot.
-    Syncing(Box<Sync>),
+    Syncing(Box<Sync<'a>>),
     /// Changes.
     Online,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     /// Follows a primary; returns why that has ended.
     fn follow(&self, leader: &Leader) -> String {
         let (history, position) = self.replication.place();
@@ -114,7 +114,7 @@ impl Session<'_> {
         }
     }
 
-    fn take(&self, intake: Intake, frame: Frame<'_>) -> Result<Intake, String> {
+    fn take(&self, intake: Intake<'a>, frame: Frame<'_>) -> Result<Intake<'a>, String> {
         const UNEXPECTED: &str = "the primary sends a frame that is not expected";
         self.replication.hear(self.attempt, &frame);
         match (intake, frame) {
@@ -149,7 +149,7 @@ impl Session<'_> {
         is_full: bool,
         position: Position,
         lineage: &Lineage,
-    ) -> Result<Intake, String> {
+    ) -> Result<Intake<'a>, String> {
         if is_full {
             self.replication.set_phase(self.attempt, LinkPhase::Syncing);
             let sync = Sync::begin(self, position, lineage.clone())?;

@@ -23,7 +23,10 @@ pub enum RoleError {
     #[error("the role has changed")]
     Changed,
     /// The replica has only a part of its primary's snapshot.
-    #[error("the replica has not got all keys of its primary yet")]
+    #[error(
+        "the replica has not got all keys of its primary yet; wait, or start it again to have those \
+         of its own folder"
+    )]
     Loading,
     /// The file of histories cannot be written: why.
     #[error("the histories of the log cannot be written: {0}")]
@@ -111,7 +114,7 @@ impl Core {
         if replication.role() == (Role::Primary { term }) {
             return Ok(end);
         }
-        if replication.is_loading() {
+        if replication.is_copying() {
             return Err(RoleError::Loading);
         }
         // Only a primary's log begins a history.
@@ -150,7 +153,7 @@ impl Core {
     fn seal(&mut self) -> Result<Position, RoleError> {
         let shared = self.shared.clone();
         let Some(replication) = &shared.replication else { return Err(RoleError::Stopping) };
-        if replication.is_loading() {
+        if replication.is_copying() {
             return Err(RoleError::Loading);
         }
         replication.change(|state| {

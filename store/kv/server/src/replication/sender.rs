@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use freeport_kv_journal::{FollowError, Follower, Items, Position, SnapshotReader};
+use freeport_kv_journal::{FollowError, Follower, Position, SnapshotReader};
 use freeport_kv_protocol::replication::{Frame, FrameReader};
 use freeport_kv_protocol::resp::reply::shared::OK;
 use thiserror::Error;
@@ -138,8 +138,8 @@ impl Sender {
         self.send(&Frame::Begin { is_full: true, position, bytes })?;
         self.send(&Frame::Lineage { text: lineage })?;
         let mut entries = 0;
-        while let Some(items) = snapshot.next()? {
-            let count = Items::count(&items);
+        while let Some(items) = snapshot.next_block()? {
+            let count = items.len();
             entries += u64::from(count);
             self.send(&Frame::Entries { count, items: items.bytes() })?;
         }
@@ -151,11 +151,11 @@ impl Sender {
         let mut bytes = vec![];
         loop {
             let patience = if bytes.is_empty() { PING_EVERY } else { Duration::ZERO };
-            match follower.next(patience)? {
+            match follower.next_batch(patience)? {
                 Some(batch) => {
                     let items = batch.units.bytes();
                     let (position, end) = (batch.position.0, batch.end().0);
-                    let count = Items::count(&batch.units);
+                    let count = batch.units.len();
                     let frame = Frame::Batch { position, end, count, items };
                     frame.write_head(&mut bytes);
                     if bytes.len() + items.len() < TOGETHER_BYTES {

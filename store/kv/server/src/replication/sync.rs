@@ -22,20 +22,20 @@ use crate::scripting::Engine;
 use crate::worker::Core;
 
 /// A state that is being taken.
-pub(super) struct Sync {
+pub(super) struct Sync<'a> {
     loader: Loader,
-    installer: Installer,
+    installer: Installer<'a>,
     position: Position,
     lineage: Lineage,
 }
 
-impl Sync {
+impl<'a> Sync<'a> {
     /// Removes all keys, and prepares for those of the primary.
     ///
     /// # Errors
     /// The disk fails, or the role has changed.
     pub fn begin(
-        session: &Session<'_>,
+        session: &Session<'a>,
         position: Position,
         lineage: Lineage,
     ) -> Result<Self, String> {
@@ -51,9 +51,8 @@ impl Sync {
     ///
     /// # Errors
     /// They are none, do not fit in the memory, or the disk fails.
-    pub fn entries(&mut self, entries: Items<'_>) -> Result<(), String> {
-        self.installer.entries(entries.clone()).map_err(|error| error.to_string())?;
-        let mut entries = entries;
+    pub fn entries(&mut self, mut entries: Items<'_>) -> Result<(), String> {
+        self.installer.entries(&entries).map_err(|error| error.to_string())?;
         entries.try_for_each(|entry| self.loader.entry(entry))
     }
 

@@ -15,6 +15,7 @@ use super::{Core, Worker};
 use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
 use crate::persistence::{Awaited, Holding, Reason, UNIT_BYTES, record};
+use crate::replication::Replication;
 use crate::shared::Shared;
 
 impl Core {
@@ -236,6 +237,14 @@ impl Worker {
     /// Sends replies that the log has released.
     fn send_released(&mut self) {
         let Some(log) = &mut self.core.log else { return };
+        let installed = self.core.shared.replication.as_ref().map_or(0, Replication::taken);
+        if log.follows_new_log(installed) {
+            // Positions of the log before mean nothing in this one.
+            for client in log.take_waiting() {
+                self.send_held(client, Holding::release_all);
+            }
+        }
+        let Some(log) = &mut self.core.log else { return };
         for client in log.take_unmarked() {
             self.send_held(client, |holding| holding.is_unmarked = false);
         }
@@ -301,6 +310,11 @@ impl Worker {
 /// Answers a command that waits, if its time has come. Returns whether it has.
 fn answer(shared: &Shared, now_ms: u64, awaited: Awaited, mut reply: Writer<'_>) -> bool {
     let Some(persistence) = &shared.persistence else { return true };
+    let is_replica = shared.replication.as_ref().is_some_and(Replication::is_replica);
+    if is_replica && !matches!(awaited, Awaited::Snapshot { .. }) {
+        reply.error("UNBLOCKED the server has become a replica");
+        return true;
+    }
     match awaited {
         Awaited::Snapshot { ended } => {
             if persistence.snapshots.ended() < ended {

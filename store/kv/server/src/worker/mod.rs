@@ -110,6 +110,8 @@ pub struct Worker {
     /// Clients whose requests wait for the end of a pause.
     paused: Vec<u64>,
     is_stopping: bool,
+    /// The server was a replica when the worker looked at its role last.
+    was_replica: bool,
     core: Core,
 }
 
@@ -157,14 +159,14 @@ pub struct Core {
     pub is_guarded: bool,
     /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
-    /// The lease of the node had run out when the turn began.
-    pub is_fenced: bool,
-    /// The slot of the keys of the transaction or script that is being executed.
-    pub unit_slot: UnitSlot,
     /// The server takes the keys of its primary, and has none meanwhile.
     pub is_loading: bool,
     /// What it needs to execute batches of a primary, once it has.
     pub copying: Option<Box<Copying>>,
+    /// The lease of the node had run out when the turn began.
+    pub is_fenced: bool,
+    /// The slot of the keys of the transaction or script that is being executed.
+    pub unit_slot: UnitSlot,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -219,10 +221,10 @@ impl Worker {
             routes: shared.cluster.as_ref().map(Cluster::routes),
             is_guarded: false,
             is_watchful: false,
-            is_fenced: false,
-            unit_slot: UnitSlot::default(),
             is_loading: false,
             copying: None,
+            is_fenced: false,
+            unit_slot: UnitSlot::default(),
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
@@ -245,6 +247,7 @@ impl Worker {
             stopped: vec![],
             paused: vec![],
             is_stopping: false,
+            was_replica: false,
             core,
         }
     }

@@ -32,6 +32,7 @@ pub(super) fn record(connection: &Connection) {
         (client.is_closing, flag::CLOSING),
         (client.is_no_evict, flag::NO_EVICT),
         (!client.session.touches, flag::NO_TOUCH),
+        (client.is_readonly, flag::READ_ONLY),
         (tracking.is_some(), flag::TRACKS),
         (tracking.is_some_and(|it| it.is_broken), flag::BROKEN),
         (tracking.is_some_and(|it| it.mode == Mode::Broadcast), flag::BROADCAST),

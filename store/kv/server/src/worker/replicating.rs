@@ -17,7 +17,8 @@ use crate::replication::serve;
 const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
 const FEW_REPLICAS: Error = Error::fixed("NOREPLICAS Not enough good replicas to write.");
 /// Error of commands that need keys, while there are none.
-pub(super) const LOADING: Error = Error::fixed("LOADING Redis is loading the dataset in memory");
+pub(in crate::worker) const LOADING: Error =
+    Error::fixed("LOADING Redis is loading the dataset in memory");
 
 impl Core {
     /// Follows the role of the server, and the number of its replicas.
@@ -54,6 +55,25 @@ impl Core {
 }
 
 impl Worker {
+    /// Follows a change of the role: clients no longer wait for keys that only the new primary
+    /// gets. In a cluster they are sent there.
+    pub(super) fn follow_new_role(&mut self) {
+        const CHANGED: &str = "UNBLOCKED force unblock from blocking operation, instance state \
+                               changed (master -> replica?)";
+        let is_replica = self.core.log.as_ref().is_some_and(|log| log.is_replica);
+        let was_replica = std::mem::replace(&mut self.was_replica, is_replica);
+        if was_replica || !is_replica || self.core.shared.cluster.is_some() {
+            return;
+        }
+        let connections = self.core.network.connections.iter();
+        let waiting: Vec<u64> = connections
+            .filter_map(|(id, connection)| connection.is_blocked().then_some(*id))
+            .collect();
+        for id in waiting {
+            self.end_wait(id, |reply, _| reply.error(CHANGED));
+        }
+    }
+
     /// Gives the connection of a replica, which has sent its request, to a thread of its own.
     pub(super) fn give_to_sender(&mut self, connection: Connection) {
         let host = connection.client().map(|client| client.record.origin.address.clone());

@@ -314,6 +314,7 @@ impl Worker {
             self.next_look_ms = self.core.now_ms + LOOK_MS;
             self.core.apply_limits();
             self.core.follow_role();
+            self.follow_new_role();
             self.core.publish_size();
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();
@@ -371,16 +372,22 @@ impl Worker {
 
     /// Ends the wait of a client by a reply: that of a wait whose time is over, or an error.
     pub(super) fn unblock(&mut self, id: u64, is_error: bool) {
+        self.end_wait(id, |reply, is_null_string| match (is_error, is_null_string) {
+            (true, _) => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+            (false, true) => reply.null(),
+            (false, false) => reply.null_array(),
+        });
+    }
+
+    /// Ends the wait of a client for keys, if there is one, by a reply. The function that writes it
+    /// also gets whether that of a wait in vain is a string.
+    pub(super) fn end_wait(&mut self, id: u64, write: impl FnOnce(&mut Writer<'_>, bool)) {
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         if let Some((client, output)) = connection.client_mut()
             && let Some(blocked) = &client.blocked
         {
             let mut reply = Writer::new(output, client.session.version);
-            match (is_error, blocked.block.is_null_string) {
-                (true, _) => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-                (false, true) => reply.null(),
-                (false, false) => reply.null_array(),
-            }
+            write(&mut reply, blocked.block.is_null_string);
             self.core.count_wait(&blocked.arguments);
             self.stop_blocking(client);
             self.again.push_back(id);

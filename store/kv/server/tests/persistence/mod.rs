@@ -4,7 +4,7 @@
 mod faults;
 mod full;
 mod loading;
-mod random;
+pub mod random;
 mod reloading;
 mod snapshots;
 mod torn;

@@ -56,7 +56,7 @@ fn command(random: &mut fastrand::Rng) -> Vec<String> {
 }
 
 /// Sends random commands, some of them in transactions.
-fn run(client: &mut Client, random: &mut fastrand::Rng, commands: usize) {
+pub fn run(client: &mut Client, random: &mut fastrand::Rng, commands: usize) {
     for _ in 0..commands {
         let is_transaction = random.u8(..5) == 0;
         let count = if is_transaction { 1 + random.usize(..4) } else { 1 };
@@ -78,7 +78,7 @@ fn run(client: &mut Client, random: &mut fastrand::Rng, commands: usize) {
 }
 
 /// No key expires between a look at them and the restart.
-fn keep_keys(client: &mut Client) {
+pub fn keep_keys(client: &mut Client) {
     for database in 0..3 {
         client.call(&format!("SELECT {database}"));
         for number in 0..6 {

@@ -22,7 +22,7 @@ pub(super) fn server(core: &Core, lines: &mut Lines) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let executable = std::env::current_exe().unwrap_or_default();
     lines.add("redis_version", REDIS_VERSION);
-    lines.add("redis_mode", "standalone");
+    lines.add("redis_mode", core.shared.mode());
     lines.add("server_name", "freeport");
     lines.add("freeport_version", env!("CARGO_PKG_VERSION"));
     lines.add("os", process::system());
@@ -120,8 +120,4 @@ pub(super) fn processor(_core: &Core, lines: &mut Lines) {
     let (program_s, system_s) = process::seconds();
     lines.add("used_cpu_sys", format!("{system_s:.6}"));
     lines.add("used_cpu_user", format!("{program_s:.6}"));
-}
-
-pub(super) fn cluster(_core: &Core, lines: &mut Lines) {
-    lines.add("cluster_enabled", 0);
 }

@@ -2,6 +2,7 @@
 //! `INFO`: the state of the server, by section. Only lines are shown that something true can be
 //! said about.
 
+mod cluster;
 mod commands;
 mod general;
 mod persistence;
@@ -42,7 +43,7 @@ const SECTIONS: [Section; 13] = [
     Section { name: "Commandstats", is_default: false, write: commands::calls },
     Section { name: "Errorstats", is_default: true, write: commands::errors },
     Section { name: "Latencystats", is_default: false, write: commands::latencies },
-    Section { name: "Cluster", is_default: true, write: general::cluster },
+    Section { name: "Cluster", is_default: true, write: cluster::cluster },
     Section { name: "Keyspace", is_default: true, write: values::keys },
 ];
 

@@ -10,6 +10,7 @@ use freeport_kv_commands::{Effects, Error, Session, Store};
 use freeport_kv_protocol::batch::{Opcode, Operation, Status};
 
 use super::super::Core;
+use super::super::replicating::LOADING;
 
 /// Operations of a run without a log at most.
 const RUN: usize = 64;
@@ -65,6 +66,9 @@ impl Core {
     /// # Errors
     /// There is none: operations that need it are refused.
     fn prepare(&mut self, database: u16, run: &Batch<'_>) -> Result<(), (Status, Error)> {
+        if self.is_loading {
+            return Err((Status::Unavailable, LOADING));
+        }
         if run.range.clone().any(|number| grows(&operation(run, number))) {
             self.make_room_for_operations().map_err(|error| (Status::OutOfMemory, error))?;
         }
