@@ -2,7 +2,10 @@
 //! Tests of the crate as its users see it.
 
 mod basics;
+mod copies;
 mod crashes;
 mod damage;
 mod faults;
+mod following;
+mod installing;
 mod state;

@@ -19,10 +19,14 @@ impl Replay for State {
     }
 
     fn unit(&mut self, bytes: &[u8]) -> Result<(), String> {
-        let number = bytes.first_chunk().ok_or("a number has eight bytes")?;
-        self.0.push(u64::from_le_bytes(*number));
+        self.0.push(number(bytes));
         Ok(())
     }
+}
+
+/// The number of a unit or an entry.
+pub fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("a number has eight bytes"))
 }
 
 /// Opens a journal, and returns what it recovers.

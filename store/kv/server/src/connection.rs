@@ -233,6 +233,18 @@ impl Connection {
         self.is_ready() && self.backlog_bytes() <= BACKLOG_BYTES
     }
 
+    /// The present output depends on the lease of the node.
+    #[inline]
+    pub fn guard_output(&mut self) {
+        self.holding.guard(self.output.len());
+    }
+
+    /// Output that is not sent yet depends on the lease of the node.
+    #[inline]
+    pub fn has_guarded(&self) -> bool {
+        self.holding.guarded(self.sent) > 0
+    }
+
     /// There are bytes that may be sent.
     pub fn has_sendable(&self) -> bool {
         self.sent < self.holding.sendable(self.output.len())

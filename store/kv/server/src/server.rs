@@ -175,8 +175,14 @@ impl Server {
             })?;
         }
         Replication::start(&server.shared)?;
+        cluster::start_agent(&server.shared)?;
         server.take_over(guests);
         Ok(server)
+    }
+
+    /// Another node may be the primary from now on.
+    fn end_agent(&self) {
+        self.shared.cluster.iter().for_each(|cluster| cluster.agent.end());
     }
 
     /// Hands clients that came while the server read its folder to all workers in turn.
@@ -256,12 +262,14 @@ impl Server {
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
         self.shared.replication.iter().for_each(Replication::join);
         ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
-        match &self.shared.persistence {
+        let synced = match &self.shared.persistence {
             Some(persistence) => persistence.journal.sync().map_err(|failure| {
                 io::Error::other(format!("the last changes are lost: {failure}"))
             }),
             None => Ok(()),
-        }
+        };
+        self.end_agent();
+        synced
     }
 }
 
@@ -282,6 +290,7 @@ impl Drop for Server {
             let _ = worker.join();
         }
         self.shared.replication.iter().for_each(Replication::join);
+        self.end_agent();
     }
 }
 

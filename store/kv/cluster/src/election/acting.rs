@@ -77,7 +77,10 @@ impl Agent {
                 let presence = seen.nodes.get(&member.id);
                 presence.is_some_and(|it| it.wants_to_lead && it.term == term)
             };
-            let to = shard.replicas().find(wants).filter(|_| now >= self.hand_over_after)?.id;
+            if now < self.hand_over_after {
+                return None;
+            }
+            let to = shard.replicas().find(wants)?.id;
             let until = now + self.me.lease / 2;
             self.stopped = Some(HandOver { to, term, until, is_in_doubt: false });
             return Some(Action::Stop);

@@ -63,7 +63,8 @@ pub struct Swap {
     pub topology: Topology,
 }
 
-/// Something that the node has to do, before it asks for the next action.
+/// Something that the node has to do. It reports the result before it asks for the next action; only
+/// changes of its part in the shard may be under way meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read the registry; see [`Agent::saw`] and [`Agent::read_failed`].
@@ -117,7 +118,7 @@ pub struct Agent {
     pub(super) hand_over_after: Duration,
     /// The node wants to lead until this time.
     pub(super) wish: Option<Duration>,
-    /// It has led or followed since it was started.
+    /// It has had a lease since it was started.
     pub(super) has_begun: bool,
 }
 
@@ -174,6 +175,9 @@ impl Agent {
         if let Some(presence) = self.presence_to_publish(now, facts) {
             return Action::Keep(presence);
         }
+        if self.pending.is_some() {
+            return Action::Wait(self.next_time(now));
+        }
         if !self.must_read
             && now >= self.act_after
             && let Some(action) = self.act(now, facts)
@@ -204,6 +208,11 @@ impl Agent {
         self.must_read &= !is_answer;
     }
 
+    /// The registry has to be read, because another part of the node has changed it.
+    pub fn refresh(&mut self) {
+        (self.must_read, self.read_after) = (true, Duration::ZERO);
+    }
+
     /// The registry could not be read.
     pub fn read_failed(&mut self, now: Duration) {
         self.read_after = now + self.pause();
@@ -220,6 +229,7 @@ impl Agent {
         match result {
             Ok(()) => {
                 self.lease.prolong(began, ended);
+                self.has_begun = true;
                 self.published = Some(presence);
             }
             Err(error) => {
@@ -261,7 +271,6 @@ impl Agent {
             self.act_after = now + self.pause();
             return;
         }
-        self.has_begun |= matches!(role, Role::Leads { .. } | Role::Follows(_));
         if matches!(role, Role::Leads { .. }) {
             self.wish = None;
         }

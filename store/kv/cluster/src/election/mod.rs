@@ -22,6 +22,8 @@ mod change;
 mod lease;
 mod publishing;
 mod role;
+#[cfg(test)]
+mod simulation;
 
 pub use agent::{Action, Agent, Facts, Leader, Me, Swap};
 pub use ballot::{Verdict, verdict};

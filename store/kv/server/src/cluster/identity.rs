@@ -41,7 +41,8 @@ pub fn identity(folder: &Path) -> Result<NodeId, IdentityError> {
         Ok(text) => text.trim_end().parse().map_err(|_| IdentityError::Contents(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = NodeId::random();
-            write(folder, &path, id).map_err(|error| IdentityError::File { path, error })?;
+            write(folder, &path, &format!("{id}\n"))
+                .map_err(|error| IdentityError::File { path, error })?;
             Ok(id)
         }
         Err(error) => Err(IdentityError::File { path, error }),
@@ -49,11 +50,14 @@ pub fn identity(folder: &Path) -> Result<NodeId, IdentityError> {
 }
 
 /// Writes the file so that it is there as a whole, or not at all.
-fn write(folder: &Path, path: &Path, id: NodeId) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the system.
+pub fn write(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let draft = path.with_extension("new");
     let mut file = fs::File::create(&draft)?;
-    writeln!(file, "{id}")?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&draft, path)?;
     fs::File::open(folder)?.sync_all()

@@ -5,6 +5,8 @@
 //! slots for a moment. Both make new [`Routes`], a state for each slot, which workers follow as they
 //! follow the parameters.
 
+mod agent;
+mod boot;
 mod fence;
 mod identity;
 mod redirect;
@@ -21,6 +23,7 @@ use std::time::Duration;
 use freeport_kv_cluster::{Address, NodeId, Registry, Revision, SlotSet};
 
 use crate::mail::{Mailbox, Message};
+pub use agent::{AgentHandle, start as start_agent};
 pub use fence::Fence;
 pub use identity::{IdentityError, identity};
 pub use redirect::{CROSS_SLOT, FENCED, Port, UNBOUND};
@@ -57,6 +60,8 @@ pub struct Cluster {
     pub options: ClusterOptions,
     /// Whether its lease lasts.
     pub fence: Fence,
+    /// The way to the agent.
+    pub agent: AgentHandle,
     routes: Mutex<Arc<Routes>>,
     /// The routes have changed.
     changed: Condvar,
@@ -87,7 +92,16 @@ impl Cluster {
         let routes =
             Mutex::new(Arc::new(Routes::new(Arc::new(View::empty(me)), StoppedSlots::default())));
         let changed = Condvar::new();
-        Self { me, options, fence: Fence::default(), routes, changed, version, mailboxes }
+        Self {
+            me,
+            options,
+            fence: Fence::default(),
+            agent: AgentHandle::default(),
+            routes,
+            changed,
+            version,
+            mailboxes,
+        }
     }
 
     /// The present view.
@@ -146,6 +160,12 @@ impl Cluster {
         self.changed.notify_all();
         self.version.fetch_add(1, Ordering::Release);
         self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::FollowRoutes));
+    }
+
+    /// Workers look at the fence.
+    fn rouse(&self) {
+        self.version.fetch_add(1, Ordering::Release);
+        self.mailboxes.iter().for_each(Mailbox::rouse);
     }
 
     /// Waits until all workers follow the present routes, and have executed what they had taken up

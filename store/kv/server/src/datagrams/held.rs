@@ -88,6 +88,14 @@ impl Held {
         }
     }
 
+    /// Drops all replies. Returns their number.
+    pub fn clear(&mut self) -> usize {
+        let waiting = self.waiting.iter().map(|waiting| waiting.outbox.len());
+        let dropped = waiting.chain(self.turn.iter().map(Outbox::len)).sum();
+        *self = Self::default();
+        dropped
+    }
+
     /// Replies wait for the log.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()

@@ -154,6 +154,13 @@ impl Port {
         held.release(released, |outbox| count(outbox.send(socket), statistics));
     }
 
+    /// Drops all replies that wait for the log.
+    pub fn drop_held(&mut self, statistics: &Statistics) {
+        if let Some(held) = &mut self.held {
+            statistics.datagrams.dropped.add(held.clear() as u64);
+        }
+    }
+
     /// Replies wait for the log.
     pub fn is_waiting(&self) -> bool {
         self.held.as_ref().is_some_and(Held::is_waiting)

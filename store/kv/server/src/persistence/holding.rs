@@ -22,6 +22,10 @@ pub struct Holding {
     pub is_unmarked: bool,
     /// It is in the list of those with marked output that waits.
     pub is_listed: bool,
+    /// It is in the list of those whose output waits for the lease of the node.
+    pub is_fenced: bool,
+    /// Output up to here depends on the lease, counted as the ends of marks.
+    guarded: u64,
     marks: VecDeque<Mark>,
     /// Bytes of output that were ever sent and removed.
     removed: u64,
@@ -92,6 +96,18 @@ impl Holding {
         }
     }
 
+    /// The output depends on the lease of the node.
+    #[inline]
+    pub fn guard(&mut self, output_bytes: usize) {
+        self.guarded = self.removed + output_bytes as u64;
+    }
+
+    /// Number of bytes that depend on the lease, behind those that were sent.
+    #[inline]
+    pub fn guarded(&self, sent: usize) -> u64 {
+        self.guarded.saturating_sub(self.removed + sent as u64)
+    }
+
     /// Bytes at the front of the output were sent, and are removed.
     #[inline]
     pub fn remove(&mut self, bytes: usize) {
@@ -153,6 +169,17 @@ mod tests {
         assert_eq!(holding.sendable(1_000), MARKS - 1);
         holding.release(Position(1_000), false);
         assert_eq!(holding.sendable(1_000), 1_000);
+    }
+
+    #[test]
+    fn output_depends_on_the_lease_until_it_is_sent() {
+        let mut holding = Holding::on();
+        holding.guard(10);
+        assert_eq!((holding.guarded(0), holding.guarded(9), holding.guarded(10)), (10, 1, 0));
+        holding.remove(4);
+        assert_eq!(holding.guarded(0), 6);
+        holding.remove(6);
+        assert_eq!(holding.guarded(0), 0, "what follows was not guarded");
     }
 
     #[test]

@@ -68,10 +68,21 @@ impl Core {
     /// A turn has ended: sends the replies to datagrams that the log has released.
     pub(super) fn release_datagrams(&mut self) {
         let Some(log) = &self.log else { return };
+        if !self.datagrams_pass_fence() {
+            return self.drop_datagrams();
+        }
         for datagrams in &mut self.network.datagrams {
             let released = (log.released(), log.is_failing());
             datagrams.port.release(log.end_position(), released, &self.statistics);
         }
+    }
+}
+
+impl Core {
+    /// Drops replies that have not left yet.
+    pub(super) fn drop_datagrams(&mut self) {
+        let ports = self.network.datagrams.iter_mut().map(|datagrams| &mut datagrams.port);
+        ports.for_each(|port| port.drop_held(&self.statistics));
     }
 }
 

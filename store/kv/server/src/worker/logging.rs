@@ -11,6 +11,7 @@ use freeport_kv_commands::{Error, Flags, Spec};
 use freeport_kv_protocol::resp::Writer;
 use freeport_kv_protocol::resp::reply::shared::OK;
 
+use super::fencing::Passage;
 use super::{Core, Worker};
 use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
@@ -180,13 +181,18 @@ impl Core {
         }
     }
 
-    /// Sends replies, as far as the log lets them go. Returns false if the connection has failed.
+    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
         if connection.holding.is_on
             && let Some(log) = &mut self.log
         {
             log.hold(id, connection);
+        }
+        match self.pass_fence(id, connection) {
+            Passage::Open => {}
+            Passage::Waits => return true,
+            Passage::Never => return false,
         }
         let backlog = connection.backlog_bytes();
         let is_open = connection.send();
@@ -254,7 +260,7 @@ impl Worker {
         }
     }
 
-    fn send_held(&mut self, id: u64, unlist: impl FnOnce(&mut Holding)) {
+    pub(super) fn send_held(&mut self, id: u64, unlist: impl FnOnce(&mut Holding)) {
         // The client may have gone.
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         unlist(&mut connection.holding);

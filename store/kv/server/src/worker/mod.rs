@@ -19,6 +19,7 @@ mod counting;
 mod datagrams;
 mod delivering;
 mod errands;
+mod fencing;
 mod handshakes;
 mod imaging;
 mod invalidating;
@@ -65,6 +66,7 @@ use applying::Copying;
 pub use batch::{Batches, Gathering as BatchGathering, Parcel as BatchParcel};
 pub use errands::Errand;
 use errands::Errands;
+use fencing::Fencing;
 use imaging::Imaging;
 use invalidating::Notices;
 pub use lending::Forgotten;
@@ -165,6 +167,8 @@ pub struct Core {
     pub copying: Option<Box<Copying>>,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
+    /// Output that waits for the lease.
+    pub fencing: Fencing,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
     /// More keys of the own shard have to be evicted.
@@ -224,6 +228,7 @@ impl Worker {
             is_loading: false,
             copying: None,
             is_fenced: false,
+            fencing: Fencing::default(),
             unit_slot: UnitSlot::default(),
             is_evicting: false,
             is_eviction_short: false,

@@ -300,9 +300,7 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
-        if let Some(cluster) = &self.core.shared.cluster {
-            self.core.is_fenced = !cluster.fence.is_valid();
-        }
+        self.look_at_fence();
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();

@@ -3,9 +3,10 @@
 
 use freeport_kv_commands::Error;
 use freeport_kv_commands::arguments::is;
+use freeport_kv_protocol::resp::reply::shared::OK;
 
 use super::super::{Context, Flow};
-use super::view;
+use crate::cluster::Cluster;
 
 /// `CLUSTER FAILOVER [FORCE|TAKEOVER]`.
 pub(super) fn failover(context: &mut Context<'_>) -> Result<Flow, Error> {
@@ -19,9 +20,10 @@ pub(super) fn failover(context: &mut Context<'_>) -> Result<Flow, Error> {
         }
         _ => return Err(Error::SYNTAX),
     }
-    let view = view(context)?;
-    if view.shard().is_none_or(|shard| shard.primary == view.me) {
+    let is_asked = context.core.shared.cluster.as_ref().is_some_and(Cluster::ask_to_lead);
+    if !is_asked {
         return Err(Error::fixed("ERR You should send CLUSTER FAILOVER to a replica"));
     }
-    Err(Error::fixed("ERR use `freeport kv cluster failover`"))
+    context.reply().raw(OK);
+    Ok(Flow::Continue)
 }
