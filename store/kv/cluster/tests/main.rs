@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Tests of the crate as its users see it.
+
+mod conformance;
+mod fixture;
+mod memory;
+mod patient;
