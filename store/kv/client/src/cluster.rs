@@ -20,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// Pauses between two questions where nothing has changed: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
+/// Rounds without a pause. In more of them, nodes name each other, since not all have followed a
+/// change yet.
+const QUICK_ROUNDS: usize = 2;
 /// How texts of nodes begin that cannot serve a slot at the moment.
 const DOWN: &[u8] = b"CLUSTERDOWN";
 
@@ -177,16 +180,22 @@ impl ClusterClient {
         let begin = Instant::now();
         let mut pause = PAUSES[0];
         let mut left = Left { numbers: (0..batch.len()).collect(), ..Left::default() };
+        let mut rounds = 0;
         while let Some(first) = left.numbers.first() {
             if begin.elapsed() > self.options.patience {
                 let slot = slot_of(batch.operation(*first).key);
                 return Err(Error::NotServed { slot, after: begin.elapsed(), reason: left.reason });
             }
-            if left.needs_pause {
+            if left.needs_pause || rounds > QUICK_ROUNDS {
                 std::thread::sleep(pause);
                 pause = (2 * pause).min(PAUSES[1]);
             }
+            rounds += 1;
+            let reason = std::mem::take(&mut left.reason);
             left = self.round(batch, &left.numbers, replies)?;
+            if left.reason.is_empty() {
+                left.reason = reason;
+            }
             // What a node did not execute keeps its place among the operations on its key.
             left.numbers.sort_unstable();
         }
@@ -276,9 +285,11 @@ impl ClusterClient {
             return Err(OperationError { status, text }.into());
         }
         let node = self.node(Address::Tcp(host.to_owned()));
-        // Two nodes that name each other, or one that names itself, have not yet heard of a change.
-        left.needs_pause |= node == from || self.owners.of(slot) == Some(from);
-        left.reason = format!("it should be at {}", self.nodes[node].address);
+        if node == from {
+            // It has not followed a change yet.
+            left.needs_pause = true;
+            left.reason = format!("{} names itself, and refuses", self.nodes[node].address);
+        }
         self.owners.set(slot, node);
         Ok(())
     }
