@@ -203,16 +203,24 @@ impl Replication {
         }
     }
 
-    /// Begins to follow, if the server is a replica, and otherwise a history, if its log has some:
-    /// the last batches of the log may have been lost with the machine.
+    /// Begins a history, if the server is a primary and its log has some: the last batches of the
+    /// log may have been lost with the machine. No worker may have appended anything yet.
     ///
     /// # Errors
-    /// The file of histories cannot be written, or the system has no thread.
+    /// The file of histories cannot be written.
+    pub fn begin(&self) -> io::Result<()> {
+        if !self.is_replica() && !self.journal.lineage().histories().is_empty() {
+            self.journal.begin_history(0).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// Begins to follow, now or when the server becomes a replica.
+    ///
+    /// # Errors
+    /// The system has no thread.
     pub fn start(shared: &Arc<Shared>) -> io::Result<()> {
         let Some(replication) = &shared.replication else { return Ok(()) };
-        if !replication.is_replica() && !replication.journal.lineage().histories().is_empty() {
-            replication.journal.begin_history(0).map_err(io::Error::other)?;
-        }
         let thread = std::thread::Builder::new().name("kv-receiver".into());
         let shared = shared.clone();
         let thread = thread.spawn(move || receiver::run(&shared))?;

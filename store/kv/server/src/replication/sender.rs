@@ -18,6 +18,7 @@ use super::Replication;
 use super::replicas::Replica;
 use super::request::Request;
 use crate::mail::Mailbox;
+use crate::moving;
 use crate::shared::{Shared, now_ms};
 
 /// Time between two signs of life while the log does not grow.
@@ -47,6 +48,9 @@ pub fn serve(
     request: Request,
     host: String,
 ) -> io::Result<()> {
+    if request.slots.is_some() {
+        return moving::serve(shared, (stream, unsent), &request);
+    }
     let Some(replication) = &shared.replication else { return Ok(()) };
     let timeout = replication.options(&shared.configuration).timeout;
     stream.set_read_timeout(Some(timeout))?;

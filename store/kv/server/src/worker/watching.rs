@@ -301,6 +301,7 @@ impl Worker {
     pub(super) fn look_around(&mut self) {
         self.core.follow();
         self.look_at_fence();
+        self.follow_new_role();
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
@@ -312,7 +313,6 @@ impl Worker {
             self.next_look_ms = self.core.now_ms + LOOK_MS;
             self.core.apply_limits();
             self.core.follow_role();
-            self.follow_new_role();
             self.core.publish_size();
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();

@@ -72,6 +72,7 @@ fn a_replica_continues_where_its_log_ends() {
 fn snapshots_do_not_disturb_replicas() {
     let primary = Node::start(2);
     let replica = Node::of(&primary, 1);
+    catch_up(&replica, &primary);
     for _ in 0..5 {
         fill(&primary, 200);
         assert_eq!(primary.client().call("SAVE"), "OK");

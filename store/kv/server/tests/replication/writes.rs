@@ -70,8 +70,8 @@ fn evictions_are_those_of_the_primary() {
         client.call(&format!("SET key{number} {value}"));
     }
     assert_ne!(primary.info("evicted_keys"), "0");
-    catch_up(&replica, &primary);
-    assert_eq!(replica.digest(), primary.digest());
+    // The primary may evict some more at any time.
+    wait_until("both are equal", || replica.digest() == primary.digest());
     assert_eq!(replica.info("evicted_keys"), "0");
 }
 
