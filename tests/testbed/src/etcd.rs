@@ -72,9 +72,16 @@ impl EtcdServer {
         self.process = self.command.spawn().expect("it has started before");
     }
 
-    /// Stops the process until [`EtcdServer::resume`]: connections stay, and get no answer.
+    /// Stops the process until [`EtcdServer::resume`]: connections stay, and get no answer. Returns
+    /// when all its threads have stopped.
     pub fn pause(&self) {
         self.signal(libc::SIGSTOP);
+        // SAFETY: a structure of numbers and pointers that is only written.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to `info`, which outlives the call. The child is not reaped.
+        let result =
+            unsafe { libc::waitid(libc::P_PID, self.process.id(), &raw mut info, libc::WSTOPPED) };
+        assert_eq!(result, 0, "a child can be waited for");
     }
 
     /// Lets a paused process continue.

@@ -81,7 +81,15 @@ pub fn wait_for(registry: &dyn Registry) {
 /// A value of a lease.
 pub fn presence(session: u64, position: u64) -> Presence {
     let address = Address { host: "host".to_owned(), port: 7000, ..Address::default() };
-    Presence { session, address, position, term: 1, is_sealed: false }
+    Presence {
+        session,
+        address,
+        position,
+        term: 1,
+        is_copying: false,
+        sealed: None,
+        wants_to_lead: false,
+    }
 }
 
 /// A slot map of one shard and node.
@@ -93,6 +101,7 @@ pub fn topology(epoch: u64) -> Topology {
         slots: SlotSet::all(),
         primary,
         term: 1,
+        since: 0,
         members: vec![member],
     };
     Topology { epoch, shards: vec![shard], moves: vec![] }

@@ -2,6 +2,10 @@
 //! Tests of the crate as its users see it.
 
 mod conformance;
+mod etcd;
+mod file;
 mod fixture;
 mod memory;
 mod patient;
+mod proxy;
+mod url;
