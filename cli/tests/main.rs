@@ -15,6 +15,7 @@ mod help;
 mod hosts;
 mod kv_bench;
 mod kv_clients;
+mod kv_cluster;
 mod kv_functions;
 mod kv_inspect;
 mod kv_serve;

@@ -139,6 +139,7 @@ fn line(record: &Record<'_>) -> String {
             format!("[{database}] {} (expired or evicted)", quoted(key))
         }
         Record::Functions { dump, .. } => format!("functions: {} bytes", dump.len()),
+        Record::Pairs(block) => format!("keys of slots from another shard: {} bytes", block.len()),
     }
 }
 
@@ -164,6 +165,7 @@ fn change(record: &Record<'_>, time_ms: u64) -> serde_json::Value {
         Record::Functions { dump, .. } => {
             json!({ "time_ms": time_ms, "functions_bytes": dump.len() })
         }
+        Record::Pairs(block) => json!({ "time_ms": time_ms, "pairs_bytes": block.len() }),
     }
 }
 

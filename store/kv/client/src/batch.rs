@@ -168,12 +168,20 @@ impl Batch {
     /// The operations in their order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Operation<'_>> {
-        self.records.iter().map(|record| {
-            let Record { opcode, no_return, function, element, .. } = *record;
-            let (key, rest) = self.bytes[record.at..].split_at(record.key_bytes);
-            let value = &rest[..record.value_bytes];
-            Operation { opcode, no_return, function, element, key, value }
-        })
+        self.records.iter().map(|record| self.of(record))
+    }
+
+    /// The operation with a number.
+    pub(crate) fn operation(&self, number: usize) -> Operation<'_> {
+        self.of(&self.records[number])
+    }
+
+    #[inline]
+    fn of(&self, record: &Record) -> Operation<'_> {
+        let Record { opcode, no_return, function, element, .. } = *record;
+        let (key, rest) = self.bytes[record.at..].split_at(record.key_bytes);
+        let value = &rest[..record.value_bytes];
+        Operation { opcode, no_return, function, element, key, value }
     }
 
     /// Upper limit for the size of a packet with one of the operations, in bytes.

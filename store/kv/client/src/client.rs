@@ -115,17 +115,37 @@ impl Client {
     /// # Errors
     /// Those of [`run`](Self::run). There are no replies then.
     pub fn run_into(&mut self, batch: &Batch, replies: &mut Replies) -> Result<(), Error> {
+        let result = self.send(batch, replies).and_then(|()| self.finish(replies));
+        if result.is_err() {
+            replies.expect(0);
+        }
+        result
+    }
+
+    /// Sends the operations of a batch. While too many of its packets have no replies, it waits for
+    /// some. Until [`finish`](Self::finish), the client must not be used otherwise.
+    pub(crate) fn send(&mut self, batch: &Batch, replies: &mut Replies) -> Result<(), Error> {
         replies.expect(0);
         self.open()?;
         self.check_sizes(batch)?;
         replies.expect(batch.len());
-        let result = self.exchange(batch, replies);
-        if result.is_err() {
-            // Replies to other packets may still come.
-            self.close();
-            replies.expect(0);
-        }
-        result
+        self.or_close(|client| client.submit(batch, replies))
+    }
+
+    /// Waits for all replies to the batch that was sent. After an error, those that have come are
+    /// kept.
+    pub(crate) fn finish(&mut self, replies: &mut Replies) -> Result<(), Error> {
+        self.or_close(|client| {
+            client.connections.iter_mut().try_for_each(|connection| connection.finish(replies))
+        })
+    }
+
+    /// Closes the connections after an error: replies to other packets may still come.
+    fn or_close(
+        &mut self,
+        exchange: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        exchange(self).inspect_err(|_| self.close())
     }
 
     /// The functions of the server. They are asked for once.
@@ -305,14 +325,13 @@ impl Client {
         Ok(())
     }
 
-    fn exchange(&mut self, batch: &Batch, replies: &mut Replies) -> Result<(), Error> {
+    fn submit(&mut self, batch: &Batch, replies: &mut Replies) -> Result<(), Error> {
         self.connections.iter_mut().for_each(Connection::begin);
         let workers = self.routes.len();
         for (number, operation) in batch.iter().enumerate() {
             let connection = self.routes[worker_of(operation.key, workers)];
             self.connections[connection].push(number, &operation, replies)?;
         }
-        self.connections.iter_mut().try_for_each(Connection::submit)?;
-        self.connections.iter_mut().try_for_each(|connection| connection.finish(replies))
+        self.connections.iter_mut().try_for_each(Connection::submit)
     }
 }

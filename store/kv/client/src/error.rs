@@ -97,6 +97,16 @@ pub enum Error {
         /// Kind of the function.
         kind: FunctionKind,
     },
+    /// No node has served a key for [`patience`](crate::Options::patience).
+    #[error("no node has served slot {slot} for {after:?}: {reason}")]
+    NotServed {
+        /// Slot of the key.
+        slot: u16,
+        /// How long nodes were asked.
+        after: Duration,
+        /// The last reason.
+        reason: String,
+    },
     /// The only operation of a call failed.
     #[error(transparent)]
     Operation(#[from] OperationError),

@@ -22,6 +22,8 @@ pub struct Options {
     pub database: u16,
     /// Longest time without any progress: of connecting, of sending, and of waiting for replies.
     pub timeout: Duration,
+    /// How long a [`ClusterClient`](crate::ClusterClient) looks for the node that serves a key.
+    pub patience: Duration,
     /// Largest packet over TCP and the fabric, in bytes. The server may take less.
     pub packet_bytes: usize,
     /// Most operations in a packet.
@@ -46,7 +48,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// User `default` without a password, database 0; 5 seconds; packets of 64 KiB, of which 8 may
+    /// User `default` without a password, database 0; 5 seconds, and 30 to find a node; packets of
+    /// 64 KiB, of which 8 may
     /// be without a reply; up to 64 connections; datagrams of 1,472 bytes, sent again after 100 ms
     /// up to 5 times.
     fn default() -> Self {
@@ -55,6 +58,7 @@ impl Default for Options {
             password: String::new(),
             database: 0,
             timeout: Duration::from_secs(5),
+            patience: Duration::from_secs(30),
             packet_bytes: 64 << 10,
             packet_operations: u16::MAX,
             window: 8,

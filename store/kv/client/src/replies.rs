@@ -20,8 +20,9 @@ struct Record {
     at: usize,
 }
 
-/// A reply that has not come yet.
-const MISSING: Record = Record { status: Status::Failed, has_value: false, bytes: 0, at: 0 };
+/// A reply that has not come yet: no other is at the end of the memory.
+const MISSING: Record =
+    Record { status: Status::Failed, has_value: false, bytes: 0, at: usize::MAX };
 
 impl Replies {
     /// No replies: a place for those of [`run_into`](crate::Client::run_into).
@@ -89,6 +90,11 @@ impl Replies {
         self.bytes.clear();
         self.records.clear();
         self.records.resize(count, MISSING);
+    }
+
+    /// The reply to an operation has not come.
+    pub(crate) fn is_missing(&self, number: usize) -> bool {
+        self.records[number].at == MISSING.at
     }
 
     /// Keeps the reply to an operation.

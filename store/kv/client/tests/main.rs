@@ -2,6 +2,7 @@
 //! Tests of the crate as its users see it.
 
 mod batches;
+mod cluster;
 mod failures;
 mod lossy;
 mod model;

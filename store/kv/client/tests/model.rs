@@ -54,7 +54,12 @@ impl Model {
         reply
     }
 
-    fn operation(&self, operation: &Operation<'_>, worker: &mut u16) -> (Status, Option<Vec<u8>>) {
+    /// Executes one operation of a connection that a worker serves.
+    pub fn operation(
+        &self,
+        operation: &Operation<'_>,
+        worker: &mut u16,
+    ) -> (Status, Option<Vec<u8>>) {
         let Operation { opcode, function, element, key, value, .. } = *operation;
         match opcode {
             Opcode::Hello => return self.hello(operation, worker),

@@ -52,6 +52,8 @@ pub struct Connection {
     pub address: SocketAddr,
     pub client: Client,
     waiting: VecDeque<Waiting>,
+    /// Number of those that were sent before the node was suspected.
+    trusted: Option<usize>,
     /// Replies to the commands of the first request.
     replies: Vec<Value>,
     /// Bytes that the node has not taken yet.
@@ -66,7 +68,7 @@ impl Connection {
         client.stream.set_read_timeout(Some(SUSPICION))?;
         client.stream.set_write_timeout(Some(SUSPICION))?;
         let (waiting, replies, unsent) = (VecDeque::new(), vec![], VecDeque::new());
-        Ok(Self { address, client, waiting, replies, unsent })
+        Ok(Self { address, client, waiting, trusted: None, replies, unsent })
     }
 
     /// Sends a request. Bytes that the node does not take now are sent later.
@@ -76,6 +78,17 @@ impl Connection {
             self.unsent.extend(request(&words));
         }
         self.waiting.push_back(waiting);
+    }
+
+    /// The node stands still, or is slow. Requests that are sent from now on are executed after
+    /// that.
+    pub fn suspect(&mut self) {
+        self.trusted = Some(self.waiting.len());
+    }
+
+    /// The next request was sent after the node was suspected.
+    pub fn is_suspected(&self) -> bool {
+        self.trusted == Some(0)
     }
 
     /// No request waits.
@@ -103,6 +116,7 @@ impl Connection {
             }
         }
         let answer = answer(std::mem::take(&mut self.replies));
+        self.trusted = self.trusted.map(|count| count.saturating_sub(1));
         Ok((self.waiting.pop_front().expect("it waits"), answer))
     }
 

@@ -62,9 +62,10 @@ fn passes(trial: &Trial) -> Counts {
     counts
 }
 
-/// Besides, a primary that has lost its lease acknowledges nothing.
+/// Besides, a primary that has lost its lease executes nothing. What it has executed before, it may
+/// acknowledge late, as if the network had been slow.
 fn keeps(trial: &Trial) {
-    assert_eq!(passes(trial).late, 0);
+    assert_eq!(passes(trial).wrong, 0);
 }
 
 const FREEPORT: Program = Program::Freeport { workers: 1, has_etcd: false };
@@ -91,7 +92,7 @@ fn slots_move_while_nodes_are_killed() {
 }
 
 #[test]
-fn a_primary_that_stood_still_acknowledges_nothing() {
+fn a_primary_that_stood_still_executes_nothing() {
     let program = Program::Freeport { workers: 2, has_etcd: false };
     keeps(&trial(program, &[Fault::PausePrimary], rounds(1)));
 }
@@ -121,11 +122,11 @@ fn requests_that_no_replica_has_are_lost() {
     assert!(error.contains("no number of the requests explains"), "{error}");
 }
 
-/// Redis has no lease. So the comparison notices acknowledgments of a node that has been replaced.
+/// Redis has no lease. So the trial notices a node that has been replaced and executes requests.
 #[test]
-fn a_primary_of_redis_that_stood_still_acknowledges_requests_too_late() {
+fn a_primary_of_redis_that_stood_still_executes_requests() {
     if has_redis() {
         let counts = passes(&trial(Program::Redis, &[Fault::PausePrimary], rounds(2)));
-        assert!(counts.late > 0, "{counts:?}");
+        assert!(counts.wrong > 0, "{counts:?}");
     }
 }

@@ -12,11 +12,12 @@
 
 use std::ops::Add;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_protocol::slots::slot_of;
+use freeport_testbed::wait::PATIENCE;
 
 use super::connection::{Answer, Connection, Waiting, is_late};
 use super::history::History;
@@ -43,8 +44,10 @@ pub struct Counts {
     pub executed: u64,
     /// Nodes that it has left because another one has the slot, or has taken its place.
     pub changes: u64,
-    /// Replies of a node to commands that it got after it had lost the slot, or just before.
+    /// Replies of a node that came after another one had the slot.
     pub late: u64,
+    /// Those of them to requests that were sent while the node stood still.
+    pub wrong: u64,
 }
 
 impl Add for Counts {
@@ -58,6 +61,7 @@ impl Add for Counts {
             executed: self.executed + other.executed,
             changes: self.changes + other.changes,
             late: self.late + other.late,
+            wrong: self.wrong + other.wrong,
         }
     }
 }
@@ -218,6 +222,8 @@ impl Writer {
     fn suspect(&mut self, routes: &Routes, progress: &Progress) -> Result<(), String> {
         let connection = self.connection.as_mut().expect("it is late");
         if !self.has_looked {
+            connection.suspect();
+            connection.send(Waiting::Request(self.maker.request(&mut self.random)), "");
             connection.send(Waiting::Look, &format!("{}text:0", self.prefix));
             self.has_looked = true;
         }
@@ -286,31 +292,32 @@ impl Writer {
         let reading = reading.ok_or("the slot has gone elsewhere")?;
         self.history.check(&reading).map_err(|error| format!("{}: {error}", self.prefix))?;
         for connection in std::mem::take(&mut self.silent) {
-            self.counts.late += late(connection)?;
+            self.hear(connection)?;
         }
         Ok(())
     }
-}
 
-/// Number of replies that come from a node that has lost the slot.
-fn late(mut connection: Connection) -> Result<u64, String> {
-    let mut count = 0;
-    let begin = std::time::Instant::now();
-    while !connection.is_idle() {
-        match connection.receive() {
-            Ok((Waiting::Confirmation, Answer::Reply(Value::Integer(0)))) => {}
-            Ok((waiting, Answer::Reply(reply))) => {
-                println!("late, from {}: {reply:?} to {waiting:.300?}", connection.address);
-                count += 1;
-            }
-            Ok((_, Answer::Refused(_))) => {}
-            Err(error) if is_late(&error) => {
-                if begin.elapsed() > freeport_testbed::wait::PATIENCE {
+    /// Counts replies that come from a node that has lost the slot.
+    fn hear(&mut self, mut connection: Connection) -> Result<(), String> {
+        let begin = Instant::now();
+        while !connection.is_idle() {
+            let was_silent = connection.is_suspected();
+            match connection.receive() {
+                Ok((_, Answer::Refused(_))) => {}
+                Ok((Waiting::Confirmation, Answer::Reply(Value::Integer(0)))) => {}
+                Ok((waiting, Answer::Reply(reply))) => {
+                    self.counts.late += 1;
+                    self.counts.wrong += u64::from(was_silent);
+                    let word = if was_silent { "wrong" } else { "late" };
+                    println!("{word}, from {}: {reply:?} to {waiting:.300?}", connection.address);
+                }
+                Err(error) if is_late(&error) && begin.elapsed() < PATIENCE => {}
+                Err(error) if is_late(&error) => {
                     return Err(format!("{} does not answer", connection.address));
                 }
+                Err(_) => break,
             }
-            Err(_) => break,
         }
+        Ok(())
     }
-    Ok(count)
 }
