@@ -274,7 +274,7 @@ mod tests {
             LazyLock::new(|| Table::new(FAMILIES.iter().copied().flatten().copied()));
         let arguments = words(line);
         let command = TABLE.get(arguments[0]).expect("there is such a command");
-        let (mut effects, mut reply) = (Effects::default(), vec![]);
+        let (mut effects, mut reply) = (Effects { records: true, ..Effects::default() }, vec![]);
         let session = Session { may_block: false, ..Session::new(0) };
         let mut call = Call::new(&arguments, session, (store, &mut effects), NOW_MS, &mut reply);
         let has_succeeded = command.execute(&mut call);
@@ -359,7 +359,12 @@ mod tests {
         assert!(one.keys().all(|key| choose(slot_of(key)) == Some(0)) && !one.is_empty());
         assert!(other.keys().all(|key| choose(slot_of(key)) == Some(1)) && !other.is_empty());
         let both: BTreeMap<_, _> = one.into_iter().chain(other).collect();
-        assert!(both == whole, "{} keys, and {} in both parts", whole.len(), both.len());
+        let differing: Vec<_> = whole
+            .keys()
+            .filter(|key| whole.get(*key) != both.get(*key))
+            .map(|key| String::from_utf8_lossy(key))
+            .collect();
+        assert!(differing.is_empty() && whole.len() == both.len(), "{differing:?}");
     }
 
     #[test]
