@@ -56,7 +56,7 @@ pub(super) struct Session<'a> {
     feed: Arc<Feed>,
 }
 
-/// What a link has brought so far.
+/// The frames that a link has brought so far.
 enum Intake<'a> {
     Nothing,
     /// How the primary begins.

@@ -171,7 +171,7 @@ pub struct Core {
     pub is_watchful: bool,
     /// The server takes the keys of its primary, and has none meanwhile.
     pub is_loading: bool,
-    /// What it needs to execute batches of a primary, once it has.
+    /// Means to execute batches of a primary, once it has executed some.
     pub copying: Option<Box<Copying>>,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
@@ -198,7 +198,7 @@ impl Worker {
         let mut store = Store::new(shared.mailboxes.len());
         store.set_functions(shared.options.functions.clone());
         if shared.replication.as_ref().is_some_and(Replication::is_replica) {
-            // What its primary has fits in any case.
+            // The keys of its primary fit in any case.
             shard.set_stretched(true);
         }
         shard.count_readers(shared.trackers.counts_of(number));
