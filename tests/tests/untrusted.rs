@@ -160,6 +160,7 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "kv_batch_request" | "kv_batch_reply" => {
             freeport_tests::untrusted::kv_batch::samples(reader)
         }
+        "kv_replication" => freeport_tests::untrusted::kv_replication::samples(),
         "kv_scripts" => freeport_tests::untrusted::kv_scripts::samples(),
         other => panic!("{other} has no samples"),
     }

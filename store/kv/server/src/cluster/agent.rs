@@ -239,18 +239,12 @@ impl Runner {
     }
 
     fn facts(&self) -> Facts {
-        let (Some(replication), Some(persistence)) =
-            (&self.shared.replication, &self.shared.persistence)
-        else {
-            return Facts::default();
-        };
-        let position = replication.position();
-        let history = persistence.journal.lineage().at(position);
+        let Some(replication) = &self.shared.replication else { return Facts::default() };
         let confirmed =
             |report: crate::replication::ReplicaReport| Some((report.node?, report.acked.0));
         Facts {
-            position: position.0,
-            term: history.map_or(0, |history| history.term),
+            position: replication.position().0,
+            term: replication.term(),
             is_copying: replication.is_copying(),
             confirmed: replication.replicas().into_iter().filter_map(confirmed).collect(),
             has_stopped: self.has_stopped,

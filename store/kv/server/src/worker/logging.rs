@@ -15,6 +15,7 @@ use super::fencing::Passage;
 use super::{Core, Worker};
 use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
+use crate::moving::Moving;
 use crate::persistence::{Awaited, Holding, Reason, UNIT_BYTES, record};
 use crate::replication::Replication;
 use crate::shared::Shared;
@@ -128,7 +129,7 @@ impl Core {
 
     /// Records keys that were removed outside of commands.
     #[inline]
-    fn record_removed(&mut self) {
+    pub(super) fn record_removed(&mut self) {
         if let Some(log) = &mut self.log
             && !self.effects.removed.is_empty()
         {
@@ -167,8 +168,10 @@ impl Core {
     pub(super) fn pause_removals(&mut self) {
         if self.log.is_some() {
             let paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
-            let refuses = self.refuses_changes()
-                || self.routes.as_ref().is_some_and(|routes| routes.hands_over);
+            // While slots are imported, removals come from the log of the source.
+            let is_importing = self.shared.moving.as_ref().is_some_and(Moving::is_importing);
+            let hands_over = self.routes.as_ref().is_some_and(|routes| routes.hands_over);
+            let refuses = is_importing || hands_over || self.refuses_changes();
             self.effects.paused_until_ms = if refuses { u64::MAX } else { paused_until_ms };
         }
     }
@@ -179,6 +182,11 @@ impl Core {
         self.record_removed();
         if let Some(log) = &mut self.log {
             log.flush();
+        }
+        if std::mem::take(&mut self.effects.has_cleared)
+            && let Some(moving) = &self.shared.moving
+        {
+            moving.note_clear();
         }
     }
 

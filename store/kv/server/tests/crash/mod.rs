@@ -35,7 +35,7 @@ fn trial(
     after_kill: fn(&Path),
 ) -> Result<Totals, String> {
     let folder = tempfile::tempdir().expect("a folder");
-    let launch = Launch { program, policy, folder: folder.path().into() };
+    let launch = Launch { program, policy, folder: folder.path().into(), follows: None };
     run(&Trial { launch, rounds: rounds(), seed: seed(), after_kill })
 }
 
