@@ -190,7 +190,8 @@ impl Core {
         }
     }
 
-    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection has failed.
+    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection
+    /// has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
         if connection.holding.is_on
@@ -273,6 +274,8 @@ impl Worker {
         // The client may have gone.
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         unlist(&mut connection.holding);
+        // Some of it may have been executed when the node had a lease.
+        connection.guard_output();
         let backlog = connection.backlog_bytes();
         let is_open = self.core.send(id, &mut connection);
         let left = connection.backlog_bytes();
