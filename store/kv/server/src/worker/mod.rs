@@ -169,10 +169,6 @@ pub struct Core {
     pub is_guarded: bool,
     /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
-    /// The server takes the keys of its primary, and has none meanwhile.
-    pub is_loading: bool,
-    /// Means to execute batches of a primary, once it has executed some.
-    pub copying: Option<Box<Copying>>,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
     /// Output that waits for the lease.
