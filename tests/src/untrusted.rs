@@ -32,7 +32,9 @@ mod bpf_rows;
 pub mod kv_batch;
 mod kv_commands;
 mod kv_detached;
+pub mod kv_etcd;
 pub mod kv_journal;
+pub mod kv_replication;
 pub mod kv_scripts;
 pub mod kv_values;
 mod memcached_request;
@@ -48,7 +50,9 @@ pub use bpf_rows::bpf_rows;
 pub use kv_batch::{kv_batch_reply, kv_batch_request};
 pub use kv_commands::kv_commands;
 pub use kv_detached::kv_detached;
+pub use kv_etcd::kv_etcd;
 pub use kv_journal::kv_journal;
+pub use kv_replication::kv_replication;
 pub use kv_scripts::kv_scripts;
 pub use kv_values::kv_values;
 pub use memcached_request::memcached_request;
@@ -62,7 +66,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 29] = [
+pub const READERS: [Reader; 31] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -92,6 +96,8 @@ pub const READERS: [Reader; 29] = [
     ("kv_journal", kv_journal),
     ("kv_batch_request", kv_batch_request),
     ("kv_batch_reply", kv_batch_reply),
+    ("kv_etcd", kv_etcd),
+    ("kv_replication", kv_replication),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The folder of a key-value server's journal. A folder that opens has the same units when it is
-//! opened again, and so has one that was cut at its bad place.
+//! opened again or followed, and so has one that was cut at its bad place.
 
 use freeport_kv_journal::inspect::cut_on;
 use freeport_kv_journal::memory::MemoryDisk;
 use freeport_kv_journal::{Entries, FILE_BYTES, Journal, Options, Policy, Replay, Units};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 const SNAPSHOT: &str = "snapshot.3";
 const LOG: &str = "log.2";
@@ -67,12 +68,28 @@ pub fn kv_journal(bytes: &[u8]) {
 fn opened(disk: &MemoryDisk) -> Option<Vec<Vec<u8>>> {
     let mut collected = Collected::default();
     match Journal::open(options(disk), &mut collected, &mut |_| {}) {
-        Ok(_) => Some(collected.0),
+        Ok((journal, _)) => {
+            assert_eq!(followed(&journal), collected.0, "a follower gets the same");
+            Some(collected.0)
+        }
         Err(error) => {
             assert!(!error.to_string().is_empty(), "it says what is wrong");
             None
         }
     }
+}
+
+/// Entries and units as a follower gets them.
+fn followed(journal: &Journal) -> Vec<Vec<u8>> {
+    let (mut snapshot, mut follower) = journal.read_snapshot(u64::MAX).expect("it was read");
+    let mut all = vec![];
+    while let Some(block) = snapshot.next_block().expect("it was read") {
+        all.extend(block.map(<[u8]>::to_vec));
+    }
+    while let Some(batch) = follower.next_batch(Duration::ZERO).expect("it was read") {
+        all.extend(batch.units.map(<[u8]>::to_vec));
+    }
+    all
 }
 
 fn options(disk: &MemoryDisk) -> Options {

@@ -14,6 +14,7 @@ mod etcd;
 mod file;
 mod id;
 mod memory;
+pub mod planning;
 mod registry;
 mod slot_set;
 mod stored;
@@ -22,7 +23,7 @@ mod url;
 
 pub use address::Address;
 pub use clock::boot_time;
-pub use etcd::{EtcdOptions, EtcdRegistry};
+pub use etcd::{EtcdOptions, EtcdRegistry, read_etcd_answer};
 pub use file::FileRegistry;
 pub use id::{NodeId, ParseIdError, ShardId};
 pub use memory::{Fault, MemoryClient, MemoryRegistry};

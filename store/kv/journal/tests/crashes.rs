@@ -2,11 +2,11 @@
 //! A machine crashes before each operation of the disk, and each operation of the disk fails once.
 //! The journal opens afterwards with a prefix of the units that has all of the durable ones.
 
-use crate::state::{complete, open};
+use crate::state::{complete, number, open};
 use freeport_kv_journal::memory::{Fate, MemoryDisk};
-use freeport_kv_journal::{Journal, Options, Policy, Units};
+use freeport_kv_journal::{Follower, Journal, Options, Policy, Units};
 use freeport_testbed::effort::usual_or_long;
-use freeport_testbed::wait::wait_until;
+use freeport_testbed::wait::{PATIENCE, wait_until};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +37,10 @@ struct Server<'a> {
     units: Units,
     counts: Counts,
     policy: Policy,
+    /// A follower, which sees every unit whatever happens to the files.
+    follower: Follower,
+    /// Number of units that it has seen.
+    followed: u64,
 }
 
 fn options(disk: &MemoryDisk, policy: Policy) -> Options {
@@ -60,7 +64,9 @@ impl Server<'_> {
         // The units that were found are durable, because batches after it say so.
         let counts = Counts { durable: found, released: found, appended: found };
         counts.note(disk);
-        Server { disk, journal, units: Units::new(), counts, policy }
+        let follower = journal.follow(journal.end(), u64::MAX).expect("the end is in the log");
+        let units = Units::new();
+        Server { disk, journal, units, counts, policy, follower, followed: found }
     }
 
     fn append(&mut self, count: u64) {
@@ -83,6 +89,17 @@ impl Server<'_> {
                 self.counts.durable = self.counts.appended;
             }
             self.counts.note(self.disk);
+            self.follow();
+        }
+    }
+
+    /// Reads what was appended since.
+    fn follow(&mut self) {
+        while self.followed < self.counts.appended {
+            let batch = self.follower.next_batch(PATIENCE).expect("it is readable");
+            let units = batch.expect("it was written").units;
+            assert!(units.map(number).eq([self.followed]), "unit {}", self.followed);
+            self.followed += 1;
         }
     }
 

@@ -3,4 +3,5 @@
 
 mod batch;
 mod memcached;
+mod replication;
 mod resp;

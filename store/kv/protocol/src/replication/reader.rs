@@ -60,14 +60,24 @@ impl FrameReader {
     /// # Errors
     /// See [`ReadError`].
     pub fn read(&mut self, from: &mut impl Read) -> Result<Frame<'_>, ReadError> {
-        self.release();
-        while let Some(needed) = self.missing()? {
-            self.fill(from, needed)?;
-        }
+        self.wait(from)?;
         let (frame, length) = Frame::decode(&self.buffer[self.start..self.end])?
             .expect("all bytes of the frame were received");
         self.returned = length;
         Ok(frame)
+    }
+
+    /// Waits for the bytes of the next frame, which [`FrameReader::read`] then returns at once. For
+    /// callers that do something after a time-out.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn wait(&mut self, from: &mut impl Read) -> Result<(), ReadError> {
+        self.release();
+        while let Some(needed) = self.missing()? {
+            self.fill(from, needed)?;
+        }
+        Ok(())
     }
 
     /// Gives up the frame that was returned, and the memory of a large one.

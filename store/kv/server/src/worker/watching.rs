@@ -300,8 +300,8 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
-        self.look_at_fence();
         self.follow_new_role();
+        self.look_at_fence();
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
             self.core.publish_events();
