@@ -14,6 +14,7 @@ mod datagrams;
 mod ending;
 mod eviction;
 mod expiry;
+mod failover;
 mod functions;
 mod history;
 mod idle;
