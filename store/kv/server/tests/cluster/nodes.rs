@@ -101,9 +101,9 @@ impl Nodes {
                 address: node.member().address,
                 position: 0,
                 term: 1,
-                is_copying: false,
                 sealed: None,
                 wants_to_lead: false,
+                is_copying: false,
             };
             registry.keep(node.id, &presence, Duration::from_secs(600)).expect("it is kept");
         }
