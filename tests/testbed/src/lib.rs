@@ -4,6 +4,7 @@
 
 pub mod cache;
 pub mod effort;
+pub mod etcd;
 pub mod object;
 pub mod port;
 pub mod preload;

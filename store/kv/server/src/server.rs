@@ -237,14 +237,14 @@ impl Server {
         self.shared.persistence.as_ref().map(|persistence| &persistence.recovery)
     }
 
+    /// Its name in the cluster, if it is a node of one.
+    pub fn node(&self) -> Option<NodeId> {
+        self.shared.cluster.as_ref().map(|cluster| cluster.me)
+    }
+
     /// A handle that ends the server, for example after a signal.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: self.shared.clone() }
-    }
-
-    /// TEMPORARY
-    pub fn set_view(&self, view: cluster::View) {
-        self.shared.cluster.as_ref().expect("a node").set_view(view);
     }
 
     /// Counts what the workers hold. Waits for all of them.

@@ -24,6 +24,7 @@ mod persistence;
 mod pubsub;
 mod replication;
 mod reports;
+mod routing;
 mod scripts;
 mod slow;
 mod tls;

@@ -29,7 +29,7 @@ mod code {
 /// An etcd cluster.
 pub(super) struct Client {
     endpoints: Vec<Endpoint>,
-    /// The member that answered last.
+    /// The member that answered last, or the one after a member that did not.
     preferred: AtomicUsize,
     user: Option<(String, String)>,
     /// The session of the user, as an HTTP header has it.
@@ -182,15 +182,21 @@ impl Client {
                     self.preferred.store(at, Ordering::Relaxed);
                     return Ok(value);
                 }
-                Err(Tried { error, repeat }) => match error {
-                    CallError::Unauthenticated(_) => return Err(error),
-                    CallError::Unknown(_) if repeat == Repeat::No => return Err(error),
-                    CallError::Unknown(reason) => {
-                        is_unknown = true;
-                        reasons.push(reason);
+                Err(Tried { error: error @ CallError::Unauthenticated(_), .. }) => {
+                    return Err(error);
+                }
+                Err(Tried { error, repeat }) => {
+                    // The next call begins with another, also if this one ends here.
+                    self.preferred.store((at + 1) % count, Ordering::Relaxed);
+                    match error {
+                        CallError::Unknown(_) if repeat == Repeat::No => return Err(error),
+                        CallError::Failed(reason) => reasons.push(reason),
+                        CallError::Unknown(reason) | CallError::Unauthenticated(reason) => {
+                            is_unknown = true;
+                            reasons.push(reason);
+                        }
                     }
-                    CallError::Failed(reason) => reasons.push(reason),
-                },
+                }
             }
         }
         let reason = reasons.join("; ");

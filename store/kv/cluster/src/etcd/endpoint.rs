@@ -64,7 +64,9 @@ impl Endpoint {
     /// Sends a request over a kept connection, or a new one if that was closed meanwhile. It may be
     /// executed twice.
     pub(super) fn call(&self, request: &[u8], deadline: Instant) -> Result<Answer, CallFailure> {
-        if let Some(connection) = self.idle().pop() {
+        // A statement of its own, so that the lock ends with it.
+        let kept = self.idle().pop();
+        if let Some(connection) = kept {
             match self.call_over(connection, request, deadline) {
                 Err(failure) if failure.error.kind() != io::ErrorKind::TimedOut => {}
                 result => return result,

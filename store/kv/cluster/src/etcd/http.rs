@@ -144,19 +144,20 @@ impl<R: Read> Incoming<R> {
     pub(super) fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let line = self.find(b"\r\n")?;
         let bytes = parse_chunk_length(&self.bytes[..line])?;
-        let begin = line + 2;
         if bytes == 0 {
-            // Fields could follow. etcd sends none.
-            self.fill(begin + 2)?;
-        } else {
-            self.fill(begin + bytes + 2)?;
+            // Fields may follow, and an empty line.
+            let end = self.find(b"\r\n\r\n")?;
+            self.bytes.drain(..end + 4);
+            return Ok(None);
         }
+        let begin = line + 2;
+        self.fill(begin + bytes + 2)?;
         if self.bytes[begin + bytes..][..2] != *b"\r\n" {
             return Err(malformed("a chunk does not end with its length"));
         }
         let chunk = self.bytes[begin..begin + bytes].to_vec();
         self.bytes.drain(..begin + bytes + 2);
-        Ok((bytes > 0).then_some(chunk))
+        Ok(Some(chunk))
     }
 
     /// Reads until the connection is closed.
@@ -250,4 +251,91 @@ fn parse_chunk_length(line: &[u8]) -> io::Result<usize> {
 
 fn malformed(reason: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("the answer is malformed: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> io::Result<(u16, Vec<u8>, bool)> {
+        let mut incoming = Incoming::new(Slow(text.as_bytes()));
+        let head = incoming.head()?;
+        let body = incoming.body(&head)?;
+        Ok((head.status, body, head.is_kept))
+    }
+
+    /// Gives a byte at a time.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            self.0.read(&mut bytes[..1])
+        }
+    }
+
+    #[test]
+    fn answers_are_read() {
+        for (text, status, body, is_kept) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", 200, "{}", true),
+            ("HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", 200, "", true),
+            ("HTTP/1.1 503 No\r\n\r\nall the rest", 503, "all the rest", false),
+            (
+                "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+                 3\r\nabc\r\n0a;x=y\r\n0123456789\r\n0\r\nField: value\r\n\r\n",
+                400,
+                "abc0123456789",
+                false,
+            ),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "", true),
+        ] {
+            let read = answer(text).expect(text);
+            assert_eq!(read, (status, body.as_bytes().to_vec(), is_kept));
+        }
+    }
+
+    #[test]
+    fn malformed_answers_are_refused() {
+        let long = format!("HTTP/1.1 200 OK\r\nField: {}", "x".repeat(2 * MAXIMUM_HEAD_BYTES));
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for text in [
+            "",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.0 200 OK\r\n\r\n",
+            "HTTP/1.1 2000000 OK\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nno field\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}",
+            "HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+            &format!("{chunked}3\r\nabcd\r\n0\r\n\r\n"),
+            &format!("{chunked}x\r\n"),
+            &format!("{chunked}+1\r\na\r\n0\r\n\r\n"),
+            &format!("{chunked}ffffffff\r\n"),
+            &format!("{chunked}3\r\nabc\r\n"),
+            &long,
+        ] {
+            assert!(answer(text).is_err(), "{text:.80}");
+        }
+    }
+
+    #[test]
+    fn a_read_that_took_too_long_is_continued() {
+        /// Fails before every byte.
+        struct Interrupted<'a>(&'a [u8], bool);
+        impl Read for Interrupted<'_> {
+            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+                self.1 = !self.1;
+                if self.1 { Err(ErrorKind::TimedOut.into()) } else { self.0.read(&mut bytes[..1]) }
+            }
+        }
+        let mut incoming = Incoming::new(Interrupted(b"3\r\nabc\r\n0\r\n\r\n", false));
+        let mut chunk = || loop {
+            match incoming.chunk() {
+                Err(error) if error.kind() == ErrorKind::TimedOut => {}
+                result => break result.expect("it is well formed"),
+            }
+        };
+        assert_eq!(chunk(), Some(b"abc".to_vec()));
+        assert_eq!(chunk(), None);
+    }
 }

@@ -190,7 +190,8 @@ impl Core {
         }
     }
 
-    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection has failed.
+    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection
+    /// has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
         if connection.holding.is_on
