@@ -132,8 +132,8 @@ impl<'a> Session<'a> {
                 sync.entries(Items::parse(items, count)?)?;
                 Ok(Intake::Syncing(sync))
             }
-            (Intake::Syncing(sync), Frame::EntriesEnd { .. }) => {
-                sync.finish(self)?;
+            (Intake::Syncing(sync), Frame::EntriesEnd { entries }) => {
+                sync.finish(self, entries)?;
                 self.replication.set_phase(self.attempt, LinkPhase::Online);
                 Ok(Intake::Online)
             }
