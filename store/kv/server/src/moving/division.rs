@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use freeport_kv_commands::Table;
+use freeport_kv_commands::{Spec, Table};
 use freeport_kv_keyspace::RawEntry;
 use freeport_kv_protocol::slots::slot_of;
 use thiserror::Error;
@@ -138,10 +138,9 @@ impl Divider {
                     }
                 }
                 Record::Command { arguments, .. } => {
-                    if let Some(command) = self.table.get(arguments[0]) {
-                        let keys = &command.spec.keys;
+                    if let Some(spec) = self.spec(&arguments) {
                         // Those that exist are visited before the error.
-                        let _ = keys.visit(&arguments, |at| visit(arguments[at]));
+                        let _ = spec.keys.visit(&arguments, |at| visit(arguments[at]));
                     }
                 }
                 Record::Time(_) | Record::Functions { .. } => {}
@@ -171,6 +170,12 @@ impl Divider {
         Ok(())
     }
 
+    /// The command of a record, if its number of arguments is right.
+    fn spec(&self, arguments: &[&[u8]]) -> Option<&Spec> {
+        let spec = &self.table.get(arguments[0])?.spec;
+        spec.check_arity(arguments.len()).is_ok().then_some(spec)
+    }
+
     fn place(
         &self,
         record: &Record<'_>,
@@ -192,11 +197,11 @@ impl Divider {
         choose: &impl Fn(u16) -> Option<usize>,
     ) -> Result<Place, DivisionError> {
         let name = || String::from_utf8_lossy(arguments[0]).to_ascii_uppercase();
-        let Some(command) = self.table.get(arguments[0]) else {
+        let Some(spec) = self.spec(arguments) else {
             return Err(DivisionError::Unreadable(format!("an unknown command, {}", name())));
         };
         let is_copy_of = |word: &&[u8]| word.eq_ignore_ascii_case(b"db");
-        match (command.spec.name, database) {
+        match (spec.name, database) {
             ("flushall", _) | ("flushdb", DATABASE) => return Ok(Place::All),
             // They bring keys from other databases, which a cluster refuses.
             ("swapdb" | "move", _) => return Err(DivisionError::Mixed(name())),
@@ -206,11 +211,11 @@ impl Divider {
             (_, DATABASE) => {}
             _ => return Ok(Place::None),
         }
-        if command.spec.keys.needs_all(arguments) {
+        if spec.keys.needs_all(arguments) {
             return Err(DivisionError::Mixed(name()));
         }
         let mut slots = vec![];
-        let visited = command.spec.keys.visit(arguments, |at| slots.push(slot_of(arguments[at])));
+        let visited = spec.keys.visit(arguments, |at| slots.push(slot_of(arguments[at])));
         visited.map_err(|error| DivisionError::Unreadable(error.text().to_owned()))?;
         let Some(&first) = slots.first() else { return Ok(Place::None) };
         let is_one = slots.iter().all(|slot| *slot == first);
@@ -225,8 +230,9 @@ impl Divider {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::LazyLock;
 
-    use freeport_kv_commands::{Call, Effects, Session, Shard, ShardOptions, Store};
+    use freeport_kv_commands::{Call, Effects, FAMILIES, Run, Session, Shard, ShardOptions, Store};
     use freeport_kv_keyspace::{ImageStep, Options};
 
     use super::*;
@@ -267,21 +273,35 @@ mod tests {
     }
 
     /// Executes a command as a server does; appends its record, if it has changed something.
-    fn execute(table: &Table<Action>, store: &mut Store, line: &str, unit: &mut Vec<u8>) {
+    /// Returns the reply.
+    fn execute(store: &mut Store, line: &str, unit: &mut Vec<u8>) -> Vec<u8> {
+        static TABLE: LazyLock<Table<Run>> =
+            LazyLock::new(|| Table::new(FAMILIES.iter().copied().flatten().copied()));
         let arguments = words(line);
-        let Some(command) = table.get(arguments[0]) else { panic!("{line}") };
-        let Action::Data(run) = command.run else { panic!("{line}") };
-        let (mut effects, mut reply) = (Effects::default(), vec![]);
+        let command = TABLE.get(arguments[0]).expect("there is such a command");
+        let (mut effects, mut reply) = (Effects { records: true, ..Effects::default() }, vec![]);
         let session = Session { may_block: false, ..Session::new(0) };
         let mut call = Call::new(&arguments, session, (store, &mut effects), NOW_MS, &mut reply);
-        let has_succeeded =
-            freeport_kv_commands::Command { spec: command.spec, run }.execute(&mut call);
+        let has_succeeded = command.execute(&mut call);
         if effects.changes > 0 {
             match effects.logged {
                 Some(words) => write_command(unit, 0, &words, has_succeeded),
                 None => write_command(unit, 0, &arguments, has_succeeded),
             }
         }
+        reply
+    }
+
+    /// Digests of the values of all keys. Their order in memory does not matter.
+    fn digests(store: &mut Store) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let image = image(store);
+        let keys = entries(&image).into_keys();
+        keys.map(|key| {
+            let line = format!("DEBUG DIGEST-VALUE {}", String::from_utf8_lossy(&key));
+            let digest = execute(store, &line, &mut vec![]);
+            (key, digest)
+        })
+        .collect()
     }
 
     fn random_command(random: &mut fastrand::Rng, tag: u8) -> String {
@@ -307,8 +327,8 @@ mod tests {
     /// A log is divided in two, whose results have all keys of the whole.
     #[test]
     fn both_parts_of_a_log_have_everything() {
-        let (table, divider) = (table(), divider());
-        let choose = |slot: u16| Some(usize::from(slot % 3 == 0));
+        let divider = divider();
+        let choose = |slot: u16| Some(usize::from(slot.is_multiple_of(3)));
         let mut random = fastrand::Rng::with_seed(freeport_testbed::seed());
         let (mut whole, mut parts) = (store(), [store(), store()]);
         let mut appliers = [Applier::new(2), Applier::new(2)];
@@ -318,16 +338,16 @@ mod tests {
             let tag = random.u8(..40);
             for _ in 0..random.u8(1..4) {
                 let line = random_command(&mut random, tag);
-                execute(&table, &mut whole, &line, &mut unit);
+                execute(&mut whole, &line, &mut unit);
             }
             match round % 1_000 {
                 // A script has evicted a key of another slot.
                 10 => {
                     let key = format!("{{{}}}s0", random.u8(..40));
-                    execute(&table, &mut whole, &format!("DEL {key}"), &mut vec![]);
+                    execute(&mut whole, &format!("DEL {key}"), &mut vec![]);
                     write_removal(&mut unit, 0, key.as_bytes());
                 }
-                500 => execute(&table, &mut whole, "FLUSHALL", &mut unit),
+                500 => drop(execute(&mut whole, "FLUSHALL", &mut unit)),
                 _ => {}
             }
             let mut divided = vec![vec![], vec![]];
@@ -339,19 +359,24 @@ mod tests {
                 applier.apply((store, &mut Effects::default()), unit).expect("the same results");
             }
         }
-        let whole = entries(&image(&mut whole));
-        let [one, other] = parts.map(|mut store| entries(&image(&mut store)));
+        let whole = digests(&mut whole);
+        let [one, other] = parts.map(|mut store| digests(&mut store));
         assert!(one.keys().all(|key| choose(slot_of(key)) == Some(0)) && !one.is_empty());
         assert!(other.keys().all(|key| choose(slot_of(key)) == Some(1)) && !other.is_empty());
         let both: BTreeMap<_, _> = one.into_iter().chain(other).collect();
-        assert!(both == whole, "{} keys, and {} in both parts", whole.len(), both.len());
+        let differing: Vec<_> = whole
+            .keys()
+            .filter(|key| whole.get(*key) != both.get(*key))
+            .map(|key| String::from_utf8_lossy(key))
+            .collect();
+        assert!(differing.is_empty() && whole.len() == both.len(), "{differing:?}");
     }
 
     #[test]
     fn entries_of_a_snapshot_are_divided() {
         let mut store = store();
         (0..100).for_each(|number| {
-            execute(&table(), &mut store, &format!("SET {number} {number}"), &mut vec![]);
+            execute(&mut store, &format!("SET {number} {number}"), &mut vec![]);
         });
         let all = image(&mut store);
         let entry = [&[PAIRS][..], &all].concat();
@@ -377,6 +402,27 @@ mod tests {
         divider().entry(&functions, |_| Some(0), &mut parts).expect("it is divided");
         assert!(parts[0].is_empty());
         assert!(divider().entry(&[7], |_| None, &mut []).is_err());
+    }
+
+    /// The bytes come from another server.
+    #[test]
+    fn damaged_units_are_no_panic() {
+        let (mut random, mut store) = (fastrand::Rng::with_seed(freeport_testbed::seed()), store());
+        let (divider, mut refused) = (divider(), 0);
+        for _ in 0..3_000 {
+            let mut unit = vec![];
+            let line = random_command(&mut random, 1);
+            execute(&mut store, &line, &mut unit);
+            write_pairs(&mut unit, &image(&mut store)[..]);
+            for _ in 0..random.u8(1..4) {
+                let at = random.usize(..unit.len());
+                unit[at] = random.u8(..);
+            }
+            let mut parts = vec![vec![]];
+            refused += usize::from(divider.unit(&unit, |_| Some(0), &mut parts).is_err());
+            let _ = divider.visit_keys(&unit, |_| ());
+        }
+        assert!(refused > 0);
     }
 
     #[test]

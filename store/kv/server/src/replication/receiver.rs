@@ -56,7 +56,7 @@ pub(super) struct Session<'a> {
     feed: Arc<Feed>,
 }
 
-/// What a link has brought so far.
+/// The frames that a link has brought so far.
 enum Intake<'a> {
     Nothing,
     /// How the primary begins.
@@ -132,8 +132,8 @@ impl<'a> Session<'a> {
                 sync.entries(Items::parse(items, count)?)?;
                 Ok(Intake::Syncing(sync))
             }
-            (Intake::Syncing(sync), Frame::EntriesEnd { .. }) => {
-                sync.finish(self)?;
+            (Intake::Syncing(sync), Frame::EntriesEnd { entries }) => {
+                sync.finish(self, entries)?;
                 self.replication.set_phase(self.attempt, LinkPhase::Online);
                 Ok(Intake::Online)
             }

@@ -198,7 +198,7 @@ impl Worker {
         let mut store = Store::new(shared.mailboxes.len());
         store.set_functions(shared.options.functions.clone());
         if shared.replication.as_ref().is_some_and(Replication::is_replica) {
-            // What its primary has fits in any case.
+            // The keys of its primary fit in any case.
             shard.set_stretched(true);
         }
         shard.count_readers(shared.trackers.counts_of(number));
