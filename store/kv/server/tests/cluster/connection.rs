@@ -151,8 +151,8 @@ fn answer(mut replies: Vec<Value>) -> Answer {
     match refusal(&last) {
         None => Answer::Reply(last),
         Some(place) => {
-            let places = replies.iter().filter_map(|reply| refusal(reply).flatten());
-            Answer::Refused(place.or_else(|| places.last()))
+            let mut places = replies.iter().filter_map(|reply| refusal(reply).flatten());
+            Answer::Refused(place.or_else(|| places.next()))
         }
     }
 }

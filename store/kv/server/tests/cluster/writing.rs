@@ -309,7 +309,8 @@ impl Writer {
                     self.counts.late += 1;
                     self.counts.wrong += u64::from(was_silent);
                     let word = if was_silent { "wrong" } else { "late" };
-                    println!("{word}, from {}: {reply:?} to {waiting:.300?}", connection.address);
+                    let reply = reply.to_string();
+                    println!("{word}, from {}: {reply:.60} to {waiting:.100?}", connection.address);
                 }
                 Err(error) if is_late(&error) && begin.elapsed() < PATIENCE => {}
                 Err(error) if is_late(&error) => {
