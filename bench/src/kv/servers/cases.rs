@@ -16,7 +16,7 @@ pub struct Case {
     pub form: Form,
     /// The transport that carries them.
     pub over: Over,
-    /// What our server belongs to.
+    /// The company of our server.
     pub deployment: Deployment,
     pub peers: &'static [Peer],
     /// Connections to our server, unless chosen.

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What a server belongs to.
+/// The company of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deployment {
     /// Nothing.

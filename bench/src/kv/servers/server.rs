@@ -95,7 +95,7 @@ pub struct Starting<'a> {
     pub sync: Option<Sync>,
     /// Name of the server in results.
     pub name: &'static str,
-    /// What the server belongs to; nothing, if its command is given.
+    /// The company of the server; none, if its command is given.
     pub deployment: Deployment,
     /// The core of its replica.
     pub replica_core: usize,

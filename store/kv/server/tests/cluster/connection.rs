@@ -39,7 +39,7 @@ pub enum Waiting {
     Look,
 }
 
-/// What a node says to a request.
+/// A node's answer to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Reply(Value),
