@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cli`: sends commands to a server of RESP, and prints the replies.
 
+use super::connection::{Connection, command};
 use super::encryption::ClientTls;
+use super::redirection::{REDIRECTIONS, redirection};
 use crate::output::write_bytes;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version, Writer};
-use std::io::{self, BufRead, IsTerminal, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
+use freeport_kv_protocol::resp::Value;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 #[command(after_help = "Example:\n  freeport kv cli SET key value\n  \
                   freeport kv cli --server 7000 HGETALL user:1\n  \
                   freeport kv cli --server 6380 --tls --cacert ca.pem PING\n  \
+                  freeport kv cli -c --server 7000 GET user:1\n  \
                   freeport kv cli < commands.txt\n\n\
                   Without a command, each line of the input is one. A reply that is an error makes \
                   the exit status 1.")]
@@ -27,6 +29,9 @@ pub struct Arguments {
     /// Unix socket of the server, in place of the address
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Follow redirections to other nodes of a cluster
+    #[arg(short = 'c', long, conflicts_with = "socket")]
+    cluster: bool,
     #[command(flatten)]
     tls: ClientTls,
     /// Replies of version 3 of the protocol
@@ -40,16 +45,12 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-/// A connection to the server.
-trait Stream: Read + Write {}
-
-impl<T: Read + Write> Stream for T {}
-
-struct Connection {
-    stream: Box<dyn Stream>,
-    reader: ValueReader,
-    /// Received bytes of later replies.
-    rest: Vec<u8>,
+/// The commands' connection.
+struct Session<'a> {
+    arguments: &'a Arguments,
+    connection: Connection,
+    /// Host and port of its server.
+    server: String,
 }
 
 /// Sends the command, or those of the input.
@@ -57,13 +58,7 @@ struct Connection {
 /// # Errors
 /// There is no connection, or the server sends no replies.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut connection = Connection::open(arguments)?;
-    if arguments.resp3 {
-        connection.stream.write_all(b"HELLO 3\r\n")?;
-        if let Value::Error(text) = connection.reply()? {
-            bail!("{}", String::from_utf8_lossy(&text));
-        }
-    }
+    let mut session = Session::open(arguments)?;
     let mut is_well = true;
     if arguments.command.is_empty() {
         let is_terminal = io::stdin().is_terminal();
@@ -72,64 +67,60 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             let mut line = line?;
             if !line.trim_ascii().is_empty() {
                 line.push(b'\n');
-                connection.stream.write_all(&line)?;
-                is_well &= print(&connection.reply()?, arguments.raw);
+                is_well &= print(&session.reply(&line)?, arguments.raw);
             }
             prompt(is_terminal)?;
         }
     } else {
-        let mut request = vec![];
-        let mut writer = Writer::new(&mut request, Version::Two);
-        writer.array(arguments.command.len());
-        arguments.command.iter().for_each(|word| writer.bulk(word.as_bytes()));
-        connection.stream.write_all(&request)?;
-        is_well = print(&connection.reply()?, arguments.raw);
+        is_well = print(&session.reply(&command(&arguments.command))?, arguments.raw);
     }
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-impl Connection {
-    fn open(arguments: &Arguments) -> anyhow::Result<Self> {
-        let stream: Box<dyn Stream> = match &arguments.socket {
-            Some(path) => Box::new(UnixStream::connect(path).with_context(|| {
-                format!(
-                    "no server answers at {}; start one with `freeport kv serve`",
-                    path.display()
-                )
-            })?),
-            None => {
-                let stream = TcpStream::connect(arguments.server).with_context(|| {
-                    format!(
-                        "no server answers at {}; start one with `freeport kv serve`",
-                        arguments.server
-                    )
-                })?;
-                match arguments.tls.is_used() {
-                    true => Box::new(arguments.tls.connect(stream, arguments.server)?),
-                    false => Box::new(stream),
-                }
-            }
+impl<'a> Session<'a> {
+    fn open(arguments: &'a Arguments) -> anyhow::Result<Self> {
+        let server = arguments.server.to_string();
+        let connection = match &arguments.socket {
+            Some(path) => hello(Connection::unix(path)?, arguments)?,
+            None => connect(&server, arguments)?,
         };
-        Ok(Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] })
+        Ok(Self { arguments, connection, server })
     }
 
-    fn reply(&mut self) -> anyhow::Result<Value> {
-        let mut part = vec![0; 64 << 10];
-        loop {
-            match self.reader.read(&self.rest)? {
-                ValueProgress::Complete { value, bytes } => {
-                    self.rest.drain(..bytes);
-                    return Ok(value);
-                }
-                ValueProgress::Incomplete { .. } => self.rest.clear(),
+    /// The reply to a request, from the node that has its keys.
+    fn reply(&mut self, request: &[u8]) -> anyhow::Result<Value> {
+        let mut reply = self.connection.exchange(request)?;
+        for _ in 0..REDIRECTIONS {
+            let Value::Error(text) = &reply else { return Ok(reply) };
+            if !self.arguments.cluster {
+                return Ok(reply);
             }
-            let length = self.stream.read(&mut part)?;
-            if length == 0 {
-                bail!("the server closed the connection");
+            let Some(next) = redirection(text, &self.server)? else { return Ok(reply) };
+            if io::stderr().is_terminal() {
+                eprintln!("-> slot {} is at {}", next.slot, next.server);
             }
-            self.rest.extend_from_slice(&part[..length]);
+            if next.server != self.server {
+                self.connection = connect(&next.server, self.arguments)?;
+                self.server = next.server;
+            }
+            if next.is_asking {
+                self.connection.run(&["ASKING"])?;
+            }
+            reply = self.connection.exchange(request)?;
         }
+        bail!("the nodes send the command to each other; see `freeport kv cluster status`")
     }
+}
+
+fn connect(server: &str, arguments: &Arguments) -> anyhow::Result<Connection> {
+    hello(Connection::tcp(server, Some(&arguments.tls))?, arguments)
+}
+
+fn hello(mut connection: Connection, arguments: &Arguments) -> anyhow::Result<Connection> {
+    if arguments.resp3 {
+        connection.run(&["HELLO", "3"])?;
+    }
+    Ok(connection)
 }
 
 fn prompt(is_terminal: bool) -> io::Result<()> {

@@ -11,7 +11,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     StreamOwned,
 };
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,19 +52,24 @@ impl ClientTls {
         self.tls
     }
 
-    /// Encrypts a connection to a server, and waits for the handshake.
+    /// Encrypts a connection to `HOST:PORT`, and waits for the handshake.
     ///
     /// # Errors
     /// A file cannot be used, or one side refuses the certificate of the other.
     pub fn connect(
         &self,
         mut stream: TcpStream,
-        server: SocketAddr,
+        server: &str,
     ) -> anyhow::Result<StreamOwned<ClientConnection, TcpStream>> {
         let name = match &self.sni {
             Some(name) => ServerName::try_from(name.clone())
                 .with_context(|| format!("--sni: `{name}` is no name of a host"))?,
-            None => ServerName::IpAddress(server.ip().into()),
+            None => {
+                let host = server.rsplit_once(':').map_or(server, |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                ServerName::try_from(host.to_owned())
+                    .with_context(|| format!("`{host}` is no name of a host"))?
+            }
         };
         let mut session = ClientConnection::new(Arc::new(self.config()?), name)?;
         while session.is_handshaking() {

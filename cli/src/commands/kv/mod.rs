@@ -4,9 +4,13 @@
 mod bench;
 mod certificates;
 mod cli;
+mod cluster;
+mod connection;
 mod encryption;
 mod functions;
 mod inspect;
+mod redirection;
+mod replication;
 mod serve;
 mod storage;
 mod tune;
@@ -29,6 +33,8 @@ enum What {
     Serve(serve::Arguments),
     /// Send commands to a server, and print the replies
     Cli(cli::Arguments),
+    /// Make, show and change a cluster of servers
+    Cluster(Box<cluster::Arguments>),
     /// Send a load to a running server, and print its rate and latencies
     Bench(bench::Arguments),
     /// Check files with functions on values, and list the functions
@@ -55,6 +61,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Serve(arguments) => serve::run(arguments),
         What::Cli(arguments) => cli::run(arguments),
+        What::Cluster(arguments) => cluster::run(arguments),
         What::Bench(arguments) => bench::run(arguments),
         What::Functions(arguments) => functions::run(arguments),
         What::Inspect(arguments) => inspect::run(arguments),

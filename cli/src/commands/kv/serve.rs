@@ -3,6 +3,7 @@
 
 use super::certificates::TlsArguments;
 use super::functions::FunctionArguments;
+use super::replication::ReplicationArguments;
 use super::storage::{self, Loading, StorageArguments};
 use crate::stopping::stop_signals;
 use anyhow::Context;
@@ -78,6 +79,8 @@ pub struct Arguments {
     #[command(flatten)]
     storage: StorageArguments,
     #[command(flatten)]
+    replication: ReplicationArguments,
+    #[command(flatten)]
     tls: TlsArguments,
     /// Print the line about the start as a JSON object
     #[arg(long)]
@@ -85,13 +88,13 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    fn options(&self, functions: Registry) -> Options {
+    fn options(&self, functions: Registry) -> anyhow::Result<Options> {
         let tcp = |port: u16| {
             self.bind.iter().map(move |address| Bind::Tcp(SocketAddr::new(*address, port)))
         };
         let udp = |port: u16| self.bind.iter().map(move |address| SocketAddr::new(*address, port));
         let unix = |path: &Option<PathBuf>| path.clone().map(Bind::Unix);
-        Options {
+        Ok(Options {
             resp: self.plain_port().into_iter().flat_map(tcp).chain(unix(&self.socket)).collect(),
             memcached: self
                 .memcached_port
@@ -117,7 +120,9 @@ impl Arguments {
             functions,
             persistence: self.storage.options(),
             tls: self.tls.options(&self.bind),
-        }
+            replication: self.replication.replication()?,
+            cluster: self.replication.cluster(&self.bind, self.storage.folder())?,
+        })
     }
 
     /// The port for clients of Redis that do not encrypt.
@@ -136,7 +141,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let functions = arguments.functions.compile()?;
     let count = functions.user_functions();
     let mut loading = Loading::default();
-    let options = arguments.options(functions);
+    let options = arguments.options(functions)?;
     let server = Server::recover(options, &mut |progress| loading.report(progress))?;
     storage::report_repairs(&server);
     report(arguments, &server, count)?;
@@ -189,6 +194,13 @@ fn report(arguments: &Arguments, server: &Server, functions: usize) -> anyhow::R
             line["folder"] = json!(folder);
             line["keys"] = json!(recovery.keys);
         }
+        if let Some((node, url)) = server.node().zip(arguments.replication.registry()) {
+            line["node"] = json!(node);
+            line["cluster"] = json!(url.to_string());
+        }
+        if let Some(primary) = arguments.replication.follows() {
+            line["replica_of"] = json!(primary.to_string());
+        }
         if functions > 0 {
             line["functions"] = functions.into();
         }
@@ -207,6 +219,12 @@ fn report(arguments: &Arguments, server: &Server, functions: usize) -> anyhow::R
         write!(output, "workers: {}; memory: {} bytes", arguments.workers, arguments.memory)?;
         if let Some((folder, recovery)) = stored {
             write!(output, "; folder: {}; keys: {}", folder.display(), recovery.keys)?;
+        }
+        if let Some((node, url)) = server.node().zip(arguments.replication.registry()) {
+            write!(output, "; node {node} of {url}")?;
+        }
+        if let Some(primary) = arguments.replication.follows() {
+            write!(output, "; replica of {primary}")?;
         }
         if functions > 0 {
             write!(output, "; functions: {functions}")?;

@@ -14,6 +14,7 @@ mod etcd;
 mod file;
 mod id;
 mod memory;
+pub mod planning;
 mod registry;
 mod slot_set;
 mod stored;

@@ -86,6 +86,8 @@ pub struct Effects {
     /// Keys that the command has made, with their databases, and without their event so far.
     /// They are kept only if somebody listens to that.
     pub made: Vec<(u16, Vec<u8>)>,
+    /// All keys of a database were removed.
+    pub has_cleared: bool,
     /// Somebody keeps a log of the changes: the next two are noted.
     pub records: bool,
     /// Keys, with their databases, that were removed although no command asked for it: their time

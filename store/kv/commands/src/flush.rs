@@ -20,6 +20,7 @@ impl Database<'_> {
         }
         self.store.invalidate_all(self.effects);
         self.effects.changes += removed as u64;
+        self.effects.has_cleared = true;
         removed
     }
 

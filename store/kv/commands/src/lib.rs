@@ -43,6 +43,7 @@ mod scan;
 mod session;
 pub mod sets;
 mod shard;
+mod slots;
 pub mod sort;
 pub mod sorted_sets;
 mod store;

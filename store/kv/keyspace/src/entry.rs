@@ -64,38 +64,83 @@ impl<'a> ImageEntry<'a> {
     /// # Errors
     /// The bytes do not begin with a whole entry; see also [`Detached::deserialize`].
     pub fn read(bytes: &mut &'a [u8], limits: &Limits) -> Result<Option<Self>, Corrupt> {
+        let Some(RawEntry { database, key, bytes: all }) = RawEntry::read(bytes)? else {
+            return Ok(None);
+        };
+        let head = Head::read(all)?;
+        let kind = Kind::ALL.get(usize::from(head.kind));
+        let Some(&kind) = kind else {
+            return Err(Corrupt::at(PREFIX_BYTES, "an unknown kind of value"));
+        };
+        let at = all.len() - head.value.len();
+        let mut value =
+            Detached::deserialize(kind, head.value, limits).map_err(|error| error.behind(at))?;
+        value.expires_ms = head.expires_ms;
+        Ok(Some(Self { database, key, value }))
+    }
+}
+
+/// An entry of an image whose value is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawEntry<'a> {
+    /// Number of its database.
+    pub database: u16,
+    /// Its key.
+    pub key: &'a [u8],
+    /// All bytes of the entry.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> RawEntry<'a> {
+    /// Reads the first entry of some bytes, and shortens them by it; none: the bytes are empty.
+    /// They are not trusted.
+    ///
+    /// # Errors
+    /// The bytes do not begin with an entry that has a whole key.
+    pub fn read(bytes: &mut &'a [u8]) -> Result<Option<Self>, Corrupt> {
         if bytes.is_empty() {
             return Ok(None);
         }
         let all = *bytes;
         let mut rest = all;
         let prefix = u64::from_le_bytes(take(&mut rest, all)?);
-        let database = (prefix >> LENGTH_BITS) as u16;
         let length = prefix & ((1 << LENGTH_BITS) - 1);
         if length > rest.len() as u64 {
             return Err(Corrupt::at(0, "an entry that is longer than the bytes"));
         }
-        let all = &all[..PREFIX_BYTES + length as usize];
-        rest = &all[PREFIX_BYTES..];
+        let (all, rest) = all.split_at(PREFIX_BYTES + length as usize);
+        *bytes = rest;
+        let key = Head::read(all)?.key;
+        Ok(Some(Self { database: (prefix >> LENGTH_BITS) as u16, key, bytes: all }))
+    }
+}
+
+/// An entry behind its prefix.
+struct Head<'a> {
+    kind: u8,
+    expires_ms: Option<u64>,
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl<'a> Head<'a> {
+    /// Reads a whole entry.
+    fn read(all: &'a [u8]) -> Result<Self, Corrupt> {
+        let mut rest = &all[PREFIX_BYTES..];
         let [first] = take(&mut rest, all)?;
-        let kind = Kind::ALL.get(usize::from(first & KIND));
-        let (Some(&kind), 0) = (kind, first & !(KIND | EXPIRES)) else {
+        if first & !(KIND | EXPIRES) != 0 {
             return Err(Corrupt::at(PREFIX_BYTES, "an unknown kind of value"));
-        };
+        }
         let expires_ms = match first & EXPIRES {
             0 => None,
             _ => Some(u64::from_le_bytes(take(&mut rest, all)?)),
         };
         let key_bytes = u32::from_le_bytes(take(&mut rest, all)?) as usize;
         let at = all.len() - rest.len();
-        let Some((key, value)) = rest.split_at_checked(key_bytes) else {
-            return Err(Corrupt::at(at, "a key that is longer than its entry"));
-        };
-        let mut value = Detached::deserialize(kind, value, limits)
-            .map_err(|error| error.behind(at + key_bytes))?;
-        value.expires_ms = expires_ms;
-        *bytes = &bytes[all.len()..];
-        Ok(Some(Self { database, key, value }))
+        let (key, value) = rest
+            .split_at_checked(key_bytes)
+            .ok_or(Corrupt::at(at, "a key that is longer than its entry"))?;
+        Ok(Self { kind: first & KIND, expires_ms, key, value })
     }
 }
 

@@ -35,7 +35,7 @@ mod view;
 
 pub use access::Tracking;
 pub use batch::{BatchEffects, BatchOptions, Entry, Execute};
-pub use entry::ImageEntry;
+pub use entry::{ImageEntry, RawEntry};
 pub use error::Error;
 pub use header::{Expiry, Kind};
 pub use image::ImageStep;

@@ -10,8 +10,14 @@ pub const SLOTS: u16 = 16_384;
 pub fn worker_of(key: &[u8], workers: usize) -> usize {
     match workers {
         0 | 1 => 0,
-        workers => usize::from(slot_of(key)) * workers / usize::from(SLOTS),
+        workers => worker_of_slot(slot_of(key), workers),
     }
+}
+
+/// Number of the worker, of `workers`, that has the keys of a slot.
+#[inline]
+pub fn worker_of_slot(slot: u16, workers: usize) -> usize {
+    usize::from(slot) * workers / usize::from(SLOTS)
 }
 
 /// Hash slot of a key: CRC-16 (XMODEM) of the key, or of its part between the first `{` and the

@@ -31,6 +31,7 @@ mod listener;
 mod loading;
 mod mail;
 mod metrics;
+mod moving;
 mod numbered;
 mod options;
 mod persistence;

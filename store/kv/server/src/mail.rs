@@ -16,6 +16,7 @@
 //! | `Forget` | the keys that a client has watched or waited for |
 //! | `Deliver` | [`DELIVERIES_BYTES_MAX`] |
 //! | `Run` | one of each thread that sends errands, which wait for them |
+//! | `Import` | the units that an importer has sent, whose bytes it limits |
 //! | `FollowUsers` | the changes of users that clients have made |
 //! | `FollowRoutes` | the changes of the slot map |
 //! | `Count`, `Settle` | one for a thread that asks |
@@ -37,7 +38,7 @@ use mio::Waker;
 use crate::census::Census;
 use crate::channels::Delivery;
 use crate::listener::{Protocol, Stream};
-use crate::worker::{BatchParcel, Errand, Forgotten, Parcel};
+use crate::worker::{BatchParcel, Errand, Forgotten, Import, Parcel};
 
 /// Bytes of published messages that are on their way to a worker at most, unless it is only one.
 pub const DELIVERIES_BYTES_MAX: usize = 64 << 20;
@@ -154,6 +155,11 @@ pub enum Message {
     Count {
         /// Where the answer goes.
         census: Sender<Census>,
+    },
+    /// The receiver executes and records units of another shard.
+    Import {
+        /// The units.
+        import: Box<Import>,
     },
     /// The routes of the cluster have changed: what waited for that is looked at again.
     FollowRoutes,

@@ -23,6 +23,7 @@ use crate::listener::{Listener, Protocol};
 use crate::loading::{Guest, Loading};
 use crate::mail::{Mailbox, Message};
 use crate::metrics::Metrics;
+use crate::moving::Moving;
 use crate::options::{Bind, Options};
 use crate::persistence::{Recovery, Start};
 use crate::replication::Replication;
@@ -156,6 +157,7 @@ impl Server {
             scripting::Engine::new().count_functions(&shared);
         }
         wake_by_log(&shared);
+        shared.replication.iter().try_for_each(Replication::begin)?;
         let metrics = match shared.options.metrics {
             Some(address) => Some(
                 Metrics::start(address, shared.clone())
@@ -175,6 +177,7 @@ impl Server {
             })?;
         }
         Replication::start(&server.shared)?;
+        Moving::start(&server.shared)?;
         cluster::start_agent(&server.shared)?;
         server.take_over(guests);
         Ok(server)
@@ -234,6 +237,11 @@ impl Server {
         self.shared.persistence.as_ref().map(|persistence| &persistence.recovery)
     }
 
+    /// Its name in the cluster, if it is a node of one.
+    pub fn node(&self) -> Option<NodeId> {
+        self.shared.cluster.as_ref().map(|cluster| cluster.me)
+    }
+
     /// A handle that ends the server, for example after a signal.
     pub fn stopper(&self) -> Stopper {
         Stopper { shared: self.shared.clone() }
@@ -255,6 +263,7 @@ impl Server {
     pub fn join(mut self) -> io::Result<()> {
         let workers = std::mem::take(&mut self.workers);
         let ends: Vec<_> = workers.into_iter().map(JoinHandle::join).collect();
+        self.shared.moving.iter().for_each(Moving::join);
         self.shared.replication.iter().for_each(Replication::join);
         ends.into_iter().try_for_each(|end| end.expect("workers do not panic"))?;
         let synced = match &self.shared.persistence {
@@ -284,6 +293,7 @@ impl Drop for Server {
             // A panic was reported by its thread.
             let _ = worker.join();
         }
+        self.shared.moving.iter().for_each(Moving::join);
         self.shared.replication.iter().for_each(Replication::join);
         self.end_agent();
     }

@@ -15,6 +15,7 @@ use crate::cluster::Cluster;
 use crate::commands::{Action, table};
 use crate::configuration::Configuration;
 use crate::mail::{Mailbox, Message};
+use crate::moving::Moving;
 use crate::options::Options;
 use crate::persistence::Persistence;
 use crate::rates::Rates;
@@ -70,6 +71,8 @@ pub struct Shared {
     pub replication: Option<Replication>,
     /// The node of a cluster that the server is, if it is one.
     pub cluster: Option<Cluster>,
+    /// Slots on their way between shards of the cluster.
+    pub moving: Option<Moving>,
     /// A random name of this run of the server, 40 hexadecimal digits.
     pub run_id: String,
     pause: Mutex<Option<Pause>>,
@@ -119,6 +122,7 @@ impl Shared {
             latency: LatencyMonitor::default(),
             rates: Mutex::default(),
             persistence,
+            moving: cluster.is_some().then(|| Moving::new(mailboxes.len())),
             replication,
             cluster,
             run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),

@@ -92,7 +92,15 @@ mod tests {
         // The lease knows better.
         let address =
             Address { host: "::1".into(), port: 1, tls_port: Some(2), batch_port: Some(3) };
-        let presence = Presence { session: 0, address, position: 0, term: 1, is_sealed: false };
+        let presence = Presence {
+            session: 0,
+            address,
+            position: 0,
+            term: 1,
+            sealed: None,
+            wants_to_lead: false,
+            is_copying: false,
+        };
         state.nodes.insert(other, presence);
         let all = [Port::Plain, Port::Encrypted, Port::Batch].map(|port| text(&state, 0, port));
         assert_eq!(all, ["MOVED 0 ::1:1", "MOVED 0 ::1:2", "MOVED 0 ::1:3"]);

@@ -18,6 +18,7 @@ pub fn shard(slots: &str, nodes: &[NodeId]) -> Shard {
         slots: slots.parse().expect("slots"),
         primary: nodes[0],
         term: 1,
+        since: 0,
         members: nodes.iter().enumerate().map(member).collect(),
     }
 }

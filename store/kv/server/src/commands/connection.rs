@@ -51,7 +51,7 @@ fn echo(context: &mut Context<'_>) -> Result<Flow, Error> {
 
 fn select(context: &mut Context<'_>) -> Result<Flow, Error> {
     const OUT_OF_RANGE: Error = Error::fixed("ERR DB index is out of range");
-    let number = integer(context.arguments[1]).map_err(|_| Error::fixed("ERR invalid DB index"))?;
+    let number = integer(context.arguments[1])?;
     let number = u16::try_from(number).map_err(|_| OUT_OF_RANGE)?;
     if number >= context.core.shared.options.databases {
         return Err(OUT_OF_RANGE);

@@ -181,6 +181,11 @@ fn initial(parameter: &Parameter, options: &Options) -> String {
         }
         "maxmemory-policy" => options.eviction.map_or("noeviction", |it| it.name()).to_owned(),
         "maxmemory" => options.memory_bytes.to_string(),
+        "cluster-enabled" if options.cluster.is_some() => "yes".to_owned(),
+        "cluster-node-timeout" => match &options.cluster {
+            Some(cluster) => cluster.timeout.as_millis().to_string(),
+            None => parameter.default.to_owned(),
+        },
         "appendonly" if options.persistence.is_some() => "yes".to_owned(),
         "appendfsync" => {
             let policy = options.persistence.as_ref().map(|persistence| persistence.policy);

@@ -41,7 +41,8 @@ const FOLDER: Effect = Fixed("the option `--dir` of the server says it");
 const FORMAT: Effect = Ignored("files have a format of their own");
 const REPLICA: Effect = Fixed("replicas refuse writes, and serve what they have");
 const FROM_FILES: Effect = Ignored("replicas are sent the files of the log");
-const CLUSTER: Effect = Fixed("the server is no part of a cluster");
+const CLUSTER: Effect = Fixed("it is chosen when the server starts, for all nodes of a cluster");
+const COVERAGE: Effect = Fixed("a node serves its slots, whatever happens to others");
 const DEFRAGMENTATION: Effect = Ignored("the allocator joins free blocks by itself");
 const FREEING: Effect = Ignored("memory is freed by the worker that owns it");
 const SCHEDULE: Effect = Ignored("workers keep time by themselves");
@@ -112,6 +113,7 @@ pub const PARAMETERS: &[Parameter] = &[
     new("supervised", Kind::Word(&["no", "upstart", "systemd", "auto"]), "no", AtStart),
     new("cluster-enabled", Kind::Switch, "no", AtStart),
     new("cluster-node-timeout", Kind::COUNT, "15000", CLUSTER),
+    new("cluster-require-full-coverage", Kind::Switch, "no", COVERAGE),
     new("enable-debug-command", Kind::Word(&["no", "yes", "local"]), "yes", AtStart),
     new("enable-module-command", Kind::Word(&["no", "yes", "local"]), "no", AtStart),
     new("enable-protected-configs", Kind::Word(&["no", "yes", "local"]), "no", AtStart),

@@ -5,6 +5,7 @@
 use freeport_kv_commands::{
     Call, Command, Database, Effects, FAMILIES, Run, Session, Store, Table,
 };
+use freeport_kv_keyspace::{ImageEntry, RawEntry};
 
 use super::record::{Reader, Record};
 
@@ -63,7 +64,26 @@ impl Applier {
                     Database::new(store, effects, database, self.now_ms).remove(key);
                 }
                 Record::Functions { version, dump } => self.set_functions(version, dump),
+                Record::Pairs(pairs) => self.load_pairs(store, pairs)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Stores keys with their values, as images write them.
+    ///
+    /// # Errors
+    /// The bytes are no such keys, or there is no memory for them.
+    pub fn load_pairs(&self, store: &mut Store, mut pairs: &[u8]) -> Result<(), String> {
+        while let Some(RawEntry { key, bytes, .. }) =
+            RawEntry::read(&mut pairs).map_err(|error| error.to_string())?
+        {
+            let shard = store.shard_mut(store.shard_of(key));
+            let limits = &shard.options().keyspace.limits;
+            let entry = ImageEntry::read(&mut &*bytes, limits).map_err(|it| it.to_string())?;
+            let Some(entry) = entry else { return Ok(()) };
+            self.check_database(entry.database)?;
+            shard.load(entry).map_err(|error| too_small(&error.to_string()))?;
         }
         Ok(())
     }
@@ -113,7 +133,7 @@ impl Applier {
 }
 
 /// The reason of an error that more memory would avoid.
-pub fn too_small(reason: &str) -> String {
+fn too_small(reason: &str) -> String {
     format!(
         "{reason}. The memory is too small for the stored keys; start the server with more \
              (--memory), or with fewer workers"

@@ -11,6 +11,7 @@
 //! | 2 | as 1 | a command that replied an error after it had changed something |
 //! | 3 | database, key | a key was removed outside of commands |
 //! | 4 | version, bytes | all functions, as `FUNCTION DUMP` writes them |
+//! | 5 | bytes | keys that came from another shard of a cluster, as images write them |
 //!
 //! Arguments, keys and bytes have their length in front.
 
@@ -20,6 +21,7 @@ const COMMAND: u8 = 1;
 const FAILED_COMMAND: u8 = 2;
 const REMOVAL: u8 = 3;
 const FUNCTIONS: u8 = 4;
+const PAIRS: u8 = 5;
 /// Bytes of a number at most.
 const NUMBER_BYTES: usize = 10;
 
@@ -51,6 +53,8 @@ pub enum Record<'a> {
         /// All libraries.
         dump: &'a [u8],
     },
+    /// Keys with their values that came from another shard of a cluster, as images write them.
+    Pairs(&'a [u8]),
 }
 
 /// Appends a record of the time.
@@ -84,6 +88,12 @@ pub fn write_functions(unit: &mut Vec<u8>, version: u64, dump: &[u8]) {
     unit.push(FUNCTIONS);
     write_number(unit, version);
     write_bytes(unit, dump);
+}
+
+/// Appends a record of keys that came from another shard.
+pub fn write_pairs(unit: &mut Vec<u8>, pairs: &[u8]) {
+    unit.push(PAIRS);
+    write_bytes(unit, pairs);
 }
 
 fn write_number(unit: &mut Vec<u8>, mut number: u64) {
@@ -142,6 +152,11 @@ impl<'a> Reader<'a> {
         Self { rest: unit }
     }
 
+    /// Number of bytes that were not read.
+    pub fn rest(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next record; none at the end.
     ///
     /// # Errors
@@ -154,6 +169,7 @@ impl<'a> Reader<'a> {
             COMMAND | FAILED_COMMAND => Some(self.command(kind == COMMAND)),
             REMOVAL => Some(self.removal()),
             FUNCTIONS => Some(self.functions()),
+            PAIRS => Some(self.bytes().map(Record::Pairs)),
             _ => None,
         };
         let record = record.ok_or_else(|| format!("a record of an unknown kind, {kind}"))?;
@@ -224,6 +240,7 @@ mod tests {
         write_command(&mut unit, 0, &["X"], false);
         write_removal(&mut unit, 1, b"");
         write_functions(&mut unit, 1 << 40, b"dump");
+        write_pairs(&mut unit, b"pairs");
         unit
     }
 
@@ -237,6 +254,7 @@ mod tests {
             Record::Command { database: 0, arguments: vec![b"X"], has_succeeded: false },
             Record::Removal { database: 1, key: b"" },
             Record::Functions { version: 1 << 40, dump: b"dump" },
+            Record::Pairs(b"pairs"),
         ];
         assert_eq!(all(&unit()).as_deref(), Ok(&expected[..]));
         assert_eq!(all(b""), Ok(vec![]));
@@ -274,7 +292,7 @@ mod tests {
         let unit = unit();
         // Records may end before the last one, and nowhere else.
         let complete = (0..unit.len()).filter(|&end| all(&unit[..end]).is_ok()).count();
-        assert_eq!(complete, 5);
+        assert_eq!(complete, 6);
         let refused = |bytes: &[u8]| all(bytes).expect_err("it is no unit");
         assert_eq!(refused(&[9]), "a record of an unknown kind, 9");
         let text = "a record of kind 1 is not complete";

@@ -206,6 +206,12 @@ impl Recorder {
         }
     }
 
+    /// Adds a unit that was put together elsewhere.
+    pub fn add_unit(&mut self, unit: &[u8]) {
+        self.records += 1;
+        self.units.push(unit);
+    }
+
     /// Appends complete units to the log.
     #[inline]
     pub fn flush(&mut self) {

@@ -6,9 +6,8 @@
 
 use freeport_kv_commands::{Effects, Shard, ShardOptions, Store};
 use freeport_kv_journal::Replay;
-use freeport_kv_keyspace::ImageEntry;
 
-use super::applying::{Applier, too_small};
+use super::applying::Applier;
 
 /// Kinds of entries of a snapshot, in their first byte: pairs, as images write them, or records.
 pub const PAIRS: u8 = 0;
@@ -50,19 +49,6 @@ impl Loader {
         (0..self.store.count()).filter_map(|number| self.store.take(number)).collect()
     }
 
-    fn load_pairs(&mut self, mut bytes: &[u8]) -> Result<(), String> {
-        loop {
-            // The shards have the same limits.
-            let limits = &self.store.shard(0).options().keyspace.limits;
-            let entry = ImageEntry::read(&mut bytes, limits).map_err(|it| it.to_string())?;
-            let Some(entry) = entry else { return Ok(()) };
-            self.applier.check_database(entry.database)?;
-            let shard = self.store.shard_of(entry.key);
-            let loaded = self.store.shard_mut(shard).load(entry);
-            loaded.map_err(|error| too_small(&error.to_string()))?;
-        }
-    }
-
     fn apply(&mut self, records: &[u8]) -> Result<(), String> {
         self.applier.apply((&mut self.store, &mut self.effects), records)?;
         // Nobody waits for keys yet.
@@ -74,7 +60,7 @@ impl Loader {
 impl Replay for Loader {
     fn entry(&mut self, bytes: &[u8]) -> Result<(), String> {
         match bytes.split_first() {
-            Some((&PAIRS, pairs)) => self.load_pairs(pairs),
+            Some((&PAIRS, pairs)) => self.applier.load_pairs(&mut self.store, pairs),
             Some((&RECORDS, records)) => self.apply(records),
             Some((kind, _)) => Err(format!("an entry of an unknown kind, {kind}")),
             None => Err("an empty entry".into()),

@@ -133,6 +133,11 @@ impl Snapshots {
         Report { active, next: state.next, ..state.report.clone() }
     }
 
+    /// The snapshot that is wanted fails before it begins: why.
+    pub fn refuse(&self, reason: String) {
+        self.end(self.state(), Err(reason));
+    }
+
     /// Begins a snapshot, while no change is between execution and append. Returns false if the
     /// disk refuses it.
     pub fn begin(&self, journal: &Journal, workers: usize, changes: u64) -> bool {

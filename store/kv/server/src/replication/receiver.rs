@@ -20,7 +20,9 @@ use crate::shared::Shared;
 /// Pauses between attempts: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Time between two answers to the primary while nothing changes.
+/// Bytes of the replica's own log that are executed and not released at most.
+const UNRELEASED_MAX: u64 = 64 << 20;
+/// Longest time between two answers to the primary while nothing changes.
 const ANSWER_EVERY: Duration = Duration::from_secs(1);
 
 /// Follows primaries until the server stops.
@@ -54,7 +56,7 @@ pub(super) struct Session<'a> {
     feed: Arc<Feed>,
 }
 
-/// What a link has brought so far.
+/// The frames that a link has brought so far.
 enum Intake<'a> {
     Nothing,
     /// How the primary begins.
@@ -88,7 +90,7 @@ impl<'a> Session<'a> {
             Err(error) => return error.to_string(),
         }
         std::thread::scope(|scope| {
-            scope.spawn(|| self.answer(&stream));
+            scope.spawn(|| self.answer(&stream, options.timeout));
             let reason = self.receive(&stream, &mut frames);
             self.feed.end(None);
             // The primary may have done so before.
@@ -135,9 +137,9 @@ impl<'a> Session<'a> {
                 self.replication.set_phase(self.attempt, LinkPhase::Online);
                 Ok(Intake::Online)
             }
-            (Intake::Online, Frame::Batch { position, end, count, items }) => {
-                let (position, end) = (Position(position), Position(end));
-                self.feed(Batch { position, end, count, items: items.to_vec() })?;
+            (Intake::Online, Frame::Batch { position, count, items, .. }) => {
+                let position = Position(position);
+                self.feed(Batch { position, count, items: items.to_vec() })?;
                 Ok(Intake::Online)
             }
             _ => Err(UNEXPECTED.into()),
@@ -164,29 +166,43 @@ impl<'a> Session<'a> {
         Ok(Intake::Online)
     }
 
-    /// Hands a batch to the first worker.
+    /// Hands a batch to the first worker. Waits while many batches are executed and not released,
+    /// because a slow disk keeps them in memory.
     fn feed(&self, batch: Batch) -> Result<(), String> {
-        if self.feed.push(batch)? {
+        let journal = &self.replication.journal;
+        let mut seen = 0;
+        while !self.is_ended()
+            && journal.end().0.saturating_sub(journal.released().0) > UNRELEASED_MAX
+        {
+            seen = self.replication.progress.wait(seen, ANSWER_EVERY);
+        }
+        if self.feed.push(batch, || self.is_ended())? {
             let (feed, attempt) = (self.feed.clone(), self.attempt);
             self.shared.send_errand(move |core| core.apply_some(feed, attempt));
         }
         Ok(())
     }
 
+    /// Nobody wants what the link brings any more.
+    fn is_ended(&self) -> bool {
+        self.feed.is_over() || !self.replication.is_wanted(self.attempt)
+    }
+
     /// Lets the primary know how far the replica's log is, whenever it has advanced.
-    fn answer(&self, mut stream: &TcpStream) {
+    fn answer(&self, mut stream: &TcpStream, timeout: Duration) {
+        let pause = ANSWER_EVERY.min(timeout / 3);
         let journal = &self.replication.journal;
         let mut seen = 0;
         loop {
-            seen = self.replication.progress.wait(seen, ANSWER_EVERY);
+            seen = self.replication.progress.wait(seen, pause);
             if self.feed.is_over() {
                 return;
             }
             // The positions of a replica that is not in step are none of the primary's log.
-            if self.replication.link().phase != LinkPhase::Online {
-                continue;
-            }
-            let (released, durable) = (journal.released().0, journal.durable().0);
+            let (released, durable) = match self.replication.link().phase {
+                LinkPhase::Online => (journal.released().0, journal.durable().0),
+                LinkPhase::Down | LinkPhase::Syncing => (0, 0),
+            };
             let mut bytes = vec![];
             Frame::Ack { released, durable }.write(&mut bytes);
             if stream.write_all(&bytes).is_err() {

@@ -18,10 +18,11 @@ use super::Replication;
 use super::replicas::Replica;
 use super::request::Request;
 use crate::mail::Mailbox;
+use crate::moving;
 use crate::shared::{Shared, now_ms};
 
-/// Time between two signs of life while the log does not grow.
-const PING_EVERY: Duration = Duration::from_secs(1);
+/// Longest time between two signs of life while the log does not grow.
+const PING_EVERY: Duration = Duration::from_millis(250);
 /// Bytes of batches that are sent with one system call.
 const TOGETHER_BYTES: usize = 64 << 10;
 
@@ -47,14 +48,18 @@ pub fn serve(
     request: Request,
     host: String,
 ) -> io::Result<()> {
+    if request.slots.is_some() {
+        return moving::serve(shared, (stream, unsent), &request);
+    }
     let Some(replication) = &shared.replication else { return Ok(()) };
     let timeout = replication.options(&shared.configuration).timeout;
+    // A replica that is silent is disconnected, which also ends a write that waits for it.
     stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
     let place = (host, request.port);
     let replica = Arc::new(Replica::new(request.node, place, stream.try_clone()?));
     let first = [unsent, OK].concat();
-    let sender = Sender { shared: shared.clone(), replica: replica.clone(), stream };
+    let ping_every = PING_EVERY.min(timeout / 3);
+    let sender = Sender { shared: shared.clone(), replica: replica.clone(), stream, ping_every };
     let thread = std::thread::Builder::new().name("kv-sender".into());
     let thread = thread.spawn(move || sender.run(&first, &request))?;
     replication.replicas.add(replica, thread);
@@ -65,6 +70,7 @@ struct Sender {
     shared: Arc<Shared>,
     replica: Arc<Replica>,
     stream: TcpStream,
+    ping_every: Duration,
 }
 
 impl Sender {
@@ -150,7 +156,7 @@ impl Sender {
     fn send_log(&self, replication: &Replication, follower: &mut Follower) -> Result<(), End> {
         let mut bytes = vec![];
         loop {
-            let patience = if bytes.is_empty() { PING_EVERY } else { Duration::ZERO };
+            let patience = if bytes.is_empty() { self.ping_every } else { Duration::ZERO };
             match follower.next_batch(patience)? {
                 Some(batch) => {
                     let items = batch.units.bytes();

@@ -10,6 +10,7 @@ use freeport_kv_keyspace::ImageStep;
 use super::{Core, Worker};
 use crate::mail::Mailbox;
 use crate::persistence::{PAIRS, Persistence, RECORDS, record};
+use crate::replication::Replication;
 use crate::statistics::sum;
 
 /// Time of a turn for images.
@@ -61,6 +62,10 @@ impl Worker {
         self.core.flush_log();
         let shared = self.core.shared.clone();
         let Some(persistence) = &shared.persistence else { return };
+        if shared.replication.as_ref().is_some_and(Replication::is_copying) {
+            let reason = "the keys are not all here, because the server takes those of its primary";
+            return persistence.snapshots.refuse(reason.into());
+        }
         let changes = sum(shared.workers(), |worker| &worker.changes);
         if !persistence.snapshots.begin(&persistence.journal, shared.mailboxes.len(), changes) {
             return;

@@ -20,7 +20,7 @@ use std::sync::mpsc::Sender;
 
 use super::batch::Parcel as BatchParcel;
 use super::parcels::Parcel;
-use super::{Core, Worker};
+use super::{Core, Import, Worker};
 use crate::client::Client;
 use crate::mail::Message;
 
@@ -49,6 +49,9 @@ pub(super) struct Lending {
     /// Operations of packets of other workers that wait for it.
     #[expect(clippy::vec_box, reason = "messages carry parcels in boxes")]
     batches: Vec<Box<BatchParcel>>,
+    /// Units of other shards that wait for it.
+    #[expect(clippy::vec_box, reason = "messages carry imports in boxes")]
+    imports: Vec<Box<Import>>,
     /// Those that wait until nothing of the above does. Dropping one is the answer.
     pub(super) settling: Vec<Sender<()>>,
     /// Things that the own shard has to forget when it is back.
@@ -85,6 +88,11 @@ impl Lending {
     /// Operations wait until the own shard is back.
     pub(super) fn wait_with_batch(&mut self, parcel: Box<BatchParcel>) {
         self.batches.push(parcel);
+    }
+
+    /// Units of another shard wait until the own shard is back.
+    pub(super) fn wait_with_import(&mut self, import: Box<Import>) {
+        self.imports.push(import);
     }
 }
 
@@ -195,6 +203,9 @@ impl Worker {
         }
         for parcel in std::mem::take(&mut self.lending.batches) {
             self.execute_batch_for(parcel);
+        }
+        for import in std::mem::take(&mut self.lending.imports) {
+            self.import(import);
         }
         self.end_settling();
         // Those that waited come first, so that a busy borrower cannot keep the shard.

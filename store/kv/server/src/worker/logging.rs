@@ -15,6 +15,7 @@ use super::fencing::Passage;
 use super::{Core, Worker};
 use crate::client::{Client, slices};
 use crate::connection::{BACKLOG_BYTES, Connection};
+use crate::moving::Moving;
 use crate::persistence::{Awaited, Holding, Reason, UNIT_BYTES, record};
 use crate::replication::Replication;
 use crate::shared::Shared;
@@ -128,7 +129,7 @@ impl Core {
 
     /// Records keys that were removed outside of commands.
     #[inline]
-    fn record_removed(&mut self) {
+    pub(super) fn record_removed(&mut self) {
         if let Some(log) = &mut self.log
             && !self.effects.removed.is_empty()
         {
@@ -161,13 +162,16 @@ impl Core {
         }
     }
 
-    /// While the log refuses writes, values whose time has passed stay, because their removal
-    /// would be one. Reads do not see them.
+    /// While the log refuses writes, or another node becomes the primary, values whose time has
+    /// passed stay, because their removal would be a write. Reads do not see them.
     #[inline]
     pub(super) fn pause_removals(&mut self) {
         if self.log.is_some() {
             let paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
-            let refuses = self.refuses_changes();
+            // While slots are imported, removals come from the log of the source.
+            let is_importing = self.shared.moving.as_ref().is_some_and(Moving::is_importing);
+            let hands_over = self.routes.as_ref().is_some_and(|routes| routes.hands_over);
+            let refuses = is_importing || hands_over || self.refuses_changes();
             self.effects.paused_until_ms = if refuses { u64::MAX } else { paused_until_ms };
         }
     }
@@ -179,9 +183,15 @@ impl Core {
         if let Some(log) = &mut self.log {
             log.flush();
         }
+        if std::mem::take(&mut self.effects.has_cleared)
+            && let Some(moving) = &self.shared.moving
+        {
+            moving.note_clear();
+        }
     }
 
-    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection has failed.
+    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection
+    /// has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
         if connection.holding.is_on
@@ -264,6 +274,8 @@ impl Worker {
         // The client may have gone.
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         unlist(&mut connection.holding);
+        // Some of it may have been executed when the node had a lease.
+        connection.guard_output();
         let backlog = connection.backlog_bytes();
         let is_open = self.core.send(id, &mut connection);
         let left = connection.backlog_bytes();

@@ -22,6 +22,7 @@ mod errands;
 mod fencing;
 mod handshakes;
 mod imaging;
+mod importing;
 mod invalidating;
 mod lending;
 mod logging;
@@ -31,6 +32,7 @@ mod memory;
 mod network;
 mod parcels;
 mod polling;
+mod purging;
 mod recording;
 mod replicating;
 mod requests;
@@ -58,7 +60,8 @@ use crate::configuration::Settings;
 use crate::datagrams::Datagrams;
 use crate::listener::Listener;
 use crate::mail::Message;
-use crate::persistence::Recorder;
+use crate::persistence::{Applier, Recorder};
+use crate::replication::Replication;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
@@ -68,6 +71,7 @@ pub use errands::Errand;
 use errands::Errands;
 use fencing::Fencing;
 use imaging::Imaging;
+pub use importing::Import;
 use invalidating::Notices;
 pub use lending::Forgotten;
 use lending::Lending;
@@ -75,6 +79,7 @@ use measuring::Stopwatch;
 use network::Network;
 pub use parcels::{Gathering, Parcel};
 use polling::Polled;
+use purging::Purging;
 use routing::UnitSlot;
 
 /// Token of the mailbox.
@@ -98,6 +103,9 @@ pub struct Worker {
     lending: Lending,
     errands: Errands,
     imaging: Imaging,
+    purging: Purging,
+    /// Executes units of other shards, once there were any.
+    applier: Option<Box<Applier>>,
     /// Items of memcached, which the first worker has, with all their clients.
     items: Option<Items>,
     /// Bytes that are being read.
@@ -161,16 +169,16 @@ pub struct Core {
     pub is_guarded: bool,
     /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
-    /// The server takes the keys of its primary, and has none meanwhile.
-    pub is_loading: bool,
-    /// What it needs to execute batches of a primary, once it has.
-    pub copying: Option<Box<Copying>>,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
     /// Output that waits for the lease.
     pub fencing: Fencing,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
+    /// The server takes the keys of its primary, and has none meanwhile.
+    pub is_loading: bool,
+    /// What it needs to execute batches of a primary, once it has.
+    pub copying: Option<Box<Copying>>,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -189,6 +197,10 @@ impl Worker {
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.set_functions(shared.options.functions.clone());
+        if shared.replication.as_ref().is_some_and(Replication::is_replica) {
+            // The keys of its primary fit in any case.
+            shard.set_stretched(true);
+        }
         shard.count_readers(shared.trackers.counts_of(number));
         store.insert(number, shard);
         if shared.persistence.is_some() {
@@ -225,11 +237,11 @@ impl Worker {
             routes: shared.cluster.as_ref().map(Cluster::routes),
             is_guarded: false,
             is_watchful: false,
-            is_loading: false,
-            copying: None,
             is_fenced: false,
             fencing: Fencing::default(),
             unit_slot: UnitSlot::default(),
+            is_loading: false,
+            copying: None,
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),
@@ -244,6 +256,8 @@ impl Worker {
             lending: Lending::default(),
             errands: Errands::default(),
             imaging: Imaging::default(),
+            purging: Purging::default(),
+            applier: None,
             items,
             buffer: vec![0; BUFFER_BYTES],
             operations: Operations::default(),
@@ -310,6 +324,7 @@ impl Worker {
                 }
             }
             self.keep_time();
+            self.purge_some();
             self.end_notices();
             self.end_turn();
         }
@@ -358,6 +373,7 @@ impl Worker {
     fn receive(&mut self, message: Message) {
         self.core.begin_commands();
         self.core.follow();
+        self.follow_new_role();
         match message {
             Message::Accepted { stream, protocol, address } => {
                 self.core.welcome(stream, protocol, address);
@@ -388,6 +404,7 @@ impl Worker {
                 // Nobody may wait for it any more.
                 let _ = census.send(self.census());
             }
+            Message::Import { import } => self.import(import),
             Message::FollowRoutes => self.follow_routes(),
             Message::Settle { done } => self.settle(done),
             Message::Stop => self.is_stopping = true,

@@ -28,7 +28,7 @@ impl Core {
         };
         let is_replica = replication.is_replica();
         self.is_loading = replication.is_loading();
-        // What a replica removes was logged by its primary.
+        // The primary has logged the removals of a replica.
         self.effects.records = !is_replica;
         let (least, lag) = self.settings.replicas;
         let has_enough = || replication.counted(|replica| replica.lag <= lag) >= least;
@@ -57,12 +57,19 @@ impl Core {
 impl Worker {
     /// Follows a change of the role: clients no longer wait for keys that only the new primary
     /// gets. In a cluster they are sent there.
+    #[inline]
     pub(super) fn follow_new_role(&mut self) {
+        let is_replica = self.core.log.as_ref().is_some_and(|log| log.is_replica);
+        if std::mem::replace(&mut self.was_replica, is_replica) != is_replica {
+            self.end_waits_of_primary(is_replica);
+        }
+    }
+
+    #[cold]
+    fn end_waits_of_primary(&mut self, is_replica: bool) {
         const CHANGED: &str = "UNBLOCKED force unblock from blocking operation, instance state \
                                changed (master -> replica?)";
-        let is_replica = self.core.log.as_ref().is_some_and(|log| log.is_replica);
-        let was_replica = std::mem::replace(&mut self.was_replica, is_replica);
-        if was_replica || !is_replica || self.core.shared.cluster.is_some() {
+        if !is_replica || self.core.shared.cluster.is_some() {
             return;
         }
         let connections = self.core.network.connections.iter();

@@ -22,7 +22,7 @@ impl Worker {
         let times = deadline_ms.into_iter().chain(pause.map(|pause| pause.end_ms));
         let until = |time_ms: u64| Duration::from_millis(time_ms.saturating_sub(now_ms));
         let has_own = self.core.store.has(self.core.number);
-        if self.core.is_evicting || self.core.notices.is_trimming && has_own {
+        if self.is_purging() || self.core.is_evicting || self.core.notices.is_trimming && has_own {
             return Duration::ZERO;
         }
         times.map(until).chain(self.image_time()).min().unwrap_or(SLEEP_MAX).min(SLEEP_MAX)

@@ -300,6 +300,7 @@ impl Worker {
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
+        self.follow_new_role();
         self.look_at_fence();
         self.core.pause_removals();
         if !self.core.effects.events.is_empty() {
@@ -312,7 +313,6 @@ impl Worker {
             self.next_look_ms = self.core.now_ms + LOOK_MS;
             self.core.apply_limits();
             self.core.follow_role();
-            self.follow_new_role();
             self.core.publish_size();
             if self.core.settings.idle_s > 0 {
                 self.disconnect_idle();

@@ -92,7 +92,7 @@ fn fill(program: Program, policy: &'static str) {
     std::fs::write(&filler, vec![1; FILLER_BYTES]).expect("there is room for it");
     let folder = disk.folder.join("data");
     std::fs::create_dir(&folder).expect("it can be made");
-    let launch = Launch { program, policy: Some(policy), folder };
+    let launch = Launch { program, policy: Some(policy), folder, follows: None };
 
     let mut process = launch.begin();
     let address = process.ready().expect("it starts");

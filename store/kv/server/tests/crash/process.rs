@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use fastrand::Rng;
+use freeport_kv_cluster::Address;
 use freeport_kv_server::{Options, PersistenceOptions, Policy};
 use freeport_testbed::redis::RedisServer;
 use freeport_testbed::wait_until;
@@ -21,6 +22,7 @@ const SERVES: &str = "crash::process::serves_for_other_tests";
 const FOLDER: &str = "FREEPORT_CRASH_FOLDER";
 const WORKERS: &str = "FREEPORT_CRASH_WORKERS";
 const POLICY: &str = "FREEPORT_CRASH_POLICY";
+const FOLLOWS: &str = "FREEPORT_CRASH_FOLLOWS";
 /// Text before its address in its output.
 const READY: &str = "ready at ";
 
@@ -51,6 +53,8 @@ pub struct Launch {
     pub policy: Option<&'static str>,
     /// Where its files are.
     pub folder: PathBuf,
+    /// The primary of a replica.
+    pub follows: Option<SocketAddr>,
 }
 
 /// A server that has begun, and may not be ready. Dropping it kills the process.
@@ -87,6 +91,9 @@ impl Launch {
         command.env(FOLDER, &self.folder).env(WORKERS, workers.to_string());
         if let Some(policy) = self.policy {
             command.env(POLICY, policy);
+        }
+        if let Some(primary) = self.follows {
+            command.env(FOLLOWS, primary.to_string());
         }
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
@@ -148,11 +155,19 @@ fn serves_for_other_tests() {
         return;
     };
     let workers = std::env::var(WORKERS).expect("it is set").parse().expect("a number");
-    let server = server_with(options(folder.into(), workers, std::env::var(POLICY).ok()));
+    let mut options = options(folder.into(), workers, std::env::var(POLICY).ok());
+    let follows = std::env::var(FOLLOWS).ok();
+    options.replication.follows = follows.map(|text| address(text.parse().expect("an address")));
+    let server = server_with(options);
     println!("{READY}{}", server.addresses()[0]);
     let mut nothing = vec![];
     // An end of any kind is one.
     let _ = std::io::stdin().read_to_end(&mut nothing);
+}
+
+/// An address as servers know those of others.
+pub fn address(address: SocketAddr) -> Address {
+    Address { host: address.ip().to_string(), port: address.port(), ..Address::default() }
 }
 
 fn options(folder: PathBuf, workers: usize, policy: Option<String>) -> Options {

@@ -131,7 +131,7 @@ fn change(client: &mut Client, random: &mut Rng) {
             count + 2
         }
         4..6 => {
-            send(client, &script(updates.into_iter()));
+            send(client, &script(&[], updates.into_iter()));
             1
         }
         _ => {
@@ -215,7 +215,8 @@ fn a_killed_server_has_whole_updates() {
     for workers in [1, 3] {
         let folder = tempfile::tempdir().expect("a folder");
         let program = Program::Freeport { workers };
-        let launch = Launch { program, policy: Some("no"), folder: folder.path().into() };
+        let launch =
+            Launch { program, policy: Some("no"), folder: folder.path().into(), follows: None };
         let mut random = Rng::with_seed(seed());
         let (mut value, mut is_set) = (1, false);
         for _ in 0..usual_or_long(3, 60) {

@@ -5,6 +5,7 @@ use freeport_kv_server::Options;
 use freeport_testbed::wait_until;
 
 use super::{Node, catch_up, follow};
+use crate::crash::process::address;
 
 #[test]
 fn a_replica_becomes_a_primary_and_is_followed() {
@@ -73,14 +74,8 @@ fn waits_end_when_the_server_becomes_a_replica() {
 fn a_server_follows_from_its_start() {
     let primary = Node::start(1);
     primary.client().call("SET key value");
-    let address = primary.address();
-    let follows = freeport_kv_cluster::Address {
-        host: address.ip().to_string(),
-        port: address.port(),
-        ..Default::default()
-    };
     let mut options = Options::default();
-    options.replication.follows = Some(follows);
+    options.replication.follows = Some(address(primary.address()));
     let replica = Node::with(options.clone());
     catch_up(&replica, &primary);
     assert_eq!(replica.client().call("GET key"), "\"value\"");

@@ -41,7 +41,7 @@ fn a_new_replica_gets_everything() {
         watching.call("MULTI");
         watching.call("GET other");
         assert_eq!(watching.call("EXEC"), "(nil)");
-        // What it has installed is what it has after a restart.
+        // The installed state is that after a restart.
         let digest = primary.digest();
         let replica = replica.restart(2);
         assert_eq!(replica.digest(), digest);
@@ -72,6 +72,7 @@ fn a_replica_continues_where_its_log_ends() {
 fn snapshots_do_not_disturb_replicas() {
     let primary = Node::start(2);
     let replica = Node::of(&primary, 1);
+    catch_up(&replica, &primary);
     for _ in 0..5 {
         fill(&primary, 200);
         assert_eq!(primary.client().call("SAVE"), "OK");

@@ -33,7 +33,8 @@ pub(super) fn slots(context: &mut Context<'_>) -> Result<Flow, Error> {
             reply.bulk(address.host.as_bytes());
             reply.integer(port.at(address).unwrap_or(address.port).into());
             reply.bulk(member.id.to_string().as_bytes());
-            reply.array(0);
+            // Nothing else is known of the node.
+            reply.map(0);
         }
     }
     Ok(Flow::Continue)

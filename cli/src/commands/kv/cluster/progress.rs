@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! How far moves of slots are, as the nodes that give them report it.
+
+use super::login::Login;
+use crate::progress::ProgressLine;
+use freeport_kv_cluster::{SlotSet, Topology};
+use freeport_kv_protocol::resp::Value;
+use serde::Serialize;
+
+/// Begin of the lines of `INFO cluster` about a move.
+const LINE: &str = "cluster_move_";
+
+/// A move, as its source reports it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The slots.
+    pub slots: String,
+    /// Name of the step.
+    pub state: String,
+    /// Bytes that were sent.
+    pub bytes: u64,
+    /// Bytes to be sent, as far as is known.
+    pub total_bytes: u64,
+    /// Why the last attempt failed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+}
+
+/// All moves under way.
+pub struct MoveProgress {
+    /// Slots that are being moved.
+    pub slots: usize,
+    /// Reports of the nodes that answer.
+    pub reports: Vec<Report>,
+}
+
+impl MoveProgress {
+    /// Asks the primary of each shard that gives slots. One that does not answer is left out.
+    pub fn of(topology: &Topology, login: &Login) -> Self {
+        let slots = topology.moves.iter().map(|one| one.slots.len()).sum();
+        let is_giving = |id| topology.moves.iter().any(|one| one.from == id);
+        let sources = topology.shards.iter().filter(|shard| is_giving(shard.id));
+        let reports = sources.flat_map(|shard| {
+            let mut connection = login.connect(&shard.primary().address).ok()?;
+            match connection.run(&["INFO", "cluster"]).ok()? {
+                Value::Bulk(text) | Value::Verbatim { text, .. } => {
+                    Some(reports(&String::from_utf8_lossy(&text)))
+                }
+                _ => None,
+            }
+        });
+        Self { slots, reports: reports.flatten().collect() }
+    }
+
+    /// The report about a move.
+    pub fn report(&self, slots: &SlotSet) -> Option<&Report> {
+        let slots = slots.to_string();
+        self.reports.iter().find(|report| report.slots == slots)
+    }
+
+    /// Shows a line.
+    pub fn tell(&self, line: &mut ProgressLine) {
+        if self.slots == 0 {
+            return;
+        }
+        let (bytes, total) = self.reports.iter().fold((0_u64, 0_u64), |(bytes, total), report| {
+            (bytes.saturating_add(report.bytes), total.saturating_add(report.total_bytes))
+        });
+        line.tell(&format!("{} slots to move; {bytes} of {total} bytes sent", self.slots));
+    }
+}
+
+/// The moves that the source of the text gives away.
+fn reports(info: &str) -> Vec<Report> {
+    let lines = info.lines().filter(|line| line.starts_with(LINE));
+    let moves = lines.filter_map(|line| {
+        let (_, fields) = line.split_once(':')?;
+        let field = |name: &str| field(fields, name).unwrap_or_default().to_owned();
+        let number = |name: &str| field(name).parse().unwrap_or(0);
+        Some(Report {
+            slots: field("slots"),
+            state: field("state"),
+            bytes: number("bytes"),
+            total_bytes: number("total_bytes"),
+            error: field("error"),
+        })
+    });
+    moves.collect()
+}
+
+/// The value of a field in `a=1,b=2-3,5,c=4`: values may have commas before their digits.
+fn field<'a>(fields: &'a str, name: &str) -> Option<&'a str> {
+    let at = match fields.strip_prefix(name) {
+        Some(rest) if rest.starts_with('=') => name.len() + 1,
+        _ => fields.find(&format!(",{name}="))? + name.len() + 2,
+    };
+    let rest = &fields[at..];
+    let ends = rest.match_indices(',').map(|(at, _)| at);
+    let end = ends.into_iter().find(|end| {
+        let name = rest[end + 1..].split(['=', ',']).next().unwrap_or("");
+        let is_name = name.starts_with(|letter: char| letter.is_ascii_lowercase());
+        is_name && rest[end + 1 + name.len()..].starts_with('=')
+    });
+    Some(&rest[..end.unwrap_or(rest.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exports_are_read_from_the_information_of_a_node() {
+        let info = "# Cluster\r\ncluster_enabled:1\r\n\
+                    cluster_move_0:to=ab,slots=0-5,9,state=copying,bytes=12,total_bytes=30,\
+                    error=\r\n\
+                    cluster_import_0:from=ab,slots=7,state=following,bytes=1\r\n\
+                    cluster_move_1:to=cd,slots=11,state=failed,bytes=x,error=no, not yet\r\n";
+        let first = Report {
+            slots: "0-5,9".to_owned(),
+            state: "copying".to_owned(),
+            bytes: 12,
+            total_bytes: 30,
+            error: String::new(),
+        };
+        let second = Report {
+            slots: "11".to_owned(),
+            state: "failed".to_owned(),
+            error: "no, not yet".to_owned(),
+            ..Report::default()
+        };
+        assert_eq!(reports(info), [first, second]);
+    }
+}
