@@ -109,6 +109,10 @@ impl<'a> Session<'a> {
                 Err(error) if error.is_timeout() => return "the primary is silent".into(),
                 Err(error) => return error.to_string(),
             };
+            // A batch may have failed that was taken long ago.
+            if self.feed.is_over() {
+                return "the link was ended".into();
+            }
             intake = match self.take(intake, frame) {
                 Ok(intake) => intake,
                 Err(reason) => return reason,
