@@ -90,9 +90,9 @@ impl FollowError {
 }
 
 impl Journal {
-    /// Follows the log from the position of a batch on, or from the end. Of the segments that
-    /// snapshots free, at most `limit` bytes are kept for a slow follower. With more it fails. What
-    /// the folder has anyway does not count.
+    /// Follows the log from the position of a batch on, or from the end. At most `limit` bytes of
+    /// segments that snapshots free are kept for a slow follower; with more it fails. Bytes that
+    /// the folder has anyway do not count.
     ///
     /// # Errors
     ///

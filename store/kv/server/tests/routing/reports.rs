@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What nodes say of the cluster.
+//! Reports of nodes on the cluster.
 
 use freeport_kv_protocol::slots::slot_of;
 
