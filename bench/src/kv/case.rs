@@ -37,6 +37,12 @@ pub enum CaseName {
     RespEverysec,
     /// The same; servers sync their log before they acknowledge a change
     RespAlways,
+    /// A node of a cluster, beside the same server alone, and redis in cluster mode
+    Cluster,
+    /// A server with a replica, beside redis with one
+    Replica,
+    /// The same; clients wait until the replica has each change
+    ReplicaWait,
     /// A server with memcached's text protocol, beside memcached
     Memcached,
     /// The same with memcached's meta commands
@@ -51,7 +57,7 @@ pub enum CaseName {
 
 impl CaseName {
     /// All cases.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::EngineGet,
         Self::EnginePut,
         Self::EngineAdd,
@@ -63,6 +69,9 @@ impl CaseName {
         Self::RespExec,
         Self::RespEverysec,
         Self::RespAlways,
+        Self::Cluster,
+        Self::Replica,
+        Self::ReplicaWait,
         Self::Memcached,
         Self::MemcachedMeta,
         Self::Fabric,

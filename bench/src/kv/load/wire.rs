@@ -26,6 +26,8 @@ impl Kind {
 pub enum Wire {
     /// RESP, as arrays of strings
     Resp,
+    /// The same, with `WAIT 1` behind each change
+    RespWait,
     /// memcached's text protocol
     Text,
     /// memcached's meta commands
@@ -35,12 +37,12 @@ pub enum Wire {
 impl Wire {
     /// All of them.
     #[cfg(test)]
-    pub const ALL: [Self; 3] = [Self::Resp, Self::Text, Self::Meta];
+    pub const ALL: [Self; 4] = [Self::Resp, Self::RespWait, Self::Text, Self::Meta];
 
     /// Bytes of the longest key.
     pub fn key_bytes_max(self) -> usize {
         match self {
-            Self::Resp => 512 << 20,
+            Self::Resp | Self::RespWait => 512 << 20,
             Self::Text | Self::Meta => 250,
         }
     }
@@ -48,7 +50,7 @@ impl Wire {
     /// Appends a request for the value of `key`.
     pub fn read(self, key: &[u8], out: &mut Vec<u8>) {
         match self {
-            Self::Resp => {
+            Self::Resp | Self::RespWait => {
                 out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
                 bulk(key, out);
             }
@@ -67,6 +69,10 @@ impl Wire {
                 bulk(key, out);
                 bulk(value, out);
             }
+            Self::RespWait => {
+                Self::Resp.write(key, value, out);
+                out.extend_from_slice(WAIT);
+            }
             Self::Text => append(&[b"set ", key, b" 0 0 ", length, b"\r\n", value, b"\r\n"], out),
             Self::Meta => append(&[b"ms ", key, b" ", length, b"\r\n", value, b"\r\n"], out),
         }
@@ -80,6 +86,10 @@ impl Wire {
                 bulk(key, out);
                 bulk(b"1", out);
             }
+            Self::RespWait => {
+                Self::Resp.add(key, out);
+                out.extend_from_slice(WAIT);
+            }
             Self::Text => append(&[b"incr ", key, b" 1\r\n"], out),
             Self::Meta => append(&[b"ma ", key, b" v\r\n"], out),
         }
@@ -90,7 +100,7 @@ impl Wire {
         let length = value.len().to_string();
         let length = length.as_bytes();
         match self {
-            Self::Resp => bulk(value, out),
+            Self::Resp | Self::RespWait => bulk(value, out),
             Self::Text => {
                 append(&[b"VALUE ", key, b" 0 ", length, b"\r\n", value, b"\r\nEND\r\n"], out);
             }
@@ -102,6 +112,7 @@ impl Wire {
     pub fn stored(self) -> &'static [u8] {
         match self {
             Self::Resp => b"+OK\r\n",
+            Self::RespWait => b"+OK\r\n:1\r\n",
             Self::Text => b"STORED\r\n",
             Self::Meta => b"HD\r\n",
         }
@@ -111,6 +122,7 @@ impl Wire {
     pub fn sum(self, sum: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Resp => append(&[b":", sum, b"\r\n"], out),
+            Self::RespWait => append(&[b":", sum, b"\r\n:1\r\n"], out),
             Self::Text => append(&[sum, b"\r\n"], out),
             Self::Meta => self.value(&[], sum, out),
         }
@@ -119,12 +131,15 @@ impl Wire {
     /// The place of a byte in which requests of each kind differ from the others.
     pub fn mark(self) -> usize {
         match self {
-            Self::Resp => 8,
+            Self::Resp | Self::RespWait => 8,
             Self::Text => 0,
             Self::Meta => 1,
         }
     }
 }
+
+/// Waits for one replica. The reply is another number if that takes ten seconds.
+const WAIT: &[u8] = b"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$5\r\n10000\r\n";
 
 fn append(parts: &[&[u8]], out: &mut Vec<u8>) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
@@ -253,6 +268,10 @@ mod tests {
         assert_eq!(resp[0], "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n");
         assert_eq!(resp[1], "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n");
         assert_eq!(resp[2], "*3\r\n$6\r\nINCRBY\r\n$3\r\nkey\r\n$1\r\n1\r\n");
+        let waiting = of(Wire::RespWait);
+        assert_eq!(waiting[0], resp[0]);
+        let wait = "*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$5\r\n10000\r\n";
+        assert_eq!(waiting[1], resp[1].clone() + wait);
         let expected = ["get key\r\n", "set key 0 0 5\r\nvalue\r\n", "incr key 1\r\n"];
         assert_eq!(of(Wire::Text), expected);
         assert_eq!(of(Wire::Meta), ["mg key v\r\n", "ms key 5\r\nvalue\r\n", "ma key v\r\n"]);

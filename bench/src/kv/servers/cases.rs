@@ -4,6 +4,7 @@
 use super::super::case::CaseName;
 use super::super::load::contents::{Form, Workload};
 use super::super::load::wire::Wire;
+use super::deployment::Deployment;
 use super::server::{Kind, Over, Sync};
 
 /// A protocol of ours, with peers.
@@ -15,6 +16,8 @@ pub struct Case {
     pub form: Form,
     /// The transport that carries them.
     pub over: Over,
+    /// What our server belongs to.
+    pub deployment: Deployment,
     pub peers: &'static [Peer],
     /// Connections to our server, unless chosen.
     pub connections: usize,
@@ -28,10 +31,11 @@ pub struct Case {
 }
 
 impl Case {
-    /// Whether the memory per pair is measured: it depends on no protocol, and that of accelerated
-    /// servers is also that of their connections.
+    /// Whether the memory per pair is measured: it depends on no protocol, that of accelerated
+    /// servers is also that of their connections, and a replica has memory of its own.
     pub fn has_memory(&self) -> bool {
-        !self.is_accelerated && matches!(self.form, Form::Single(_))
+        let is_alone = self.deployment == Deployment::Alone;
+        is_alone && !self.is_accelerated && matches!(self.form, Form::Single(_))
     }
 
     /// Whether a server that stores nothing shows the limit of the load generator.
@@ -43,7 +47,10 @@ impl Case {
 /// Another server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
+    /// Name in results.
+    pub name: &'static str,
     pub kind: Kind,
+    pub deployment: Deployment,
     /// The form of its requests, which TCP carries.
     pub form: Form,
     /// Outstanding requests of a connection, if not those of ours.
@@ -60,8 +67,23 @@ const FASTEST: [Peer; 2] =
     [Peer { pipeline: DEEP, ..REDIS }, Peer { pipeline: DEEP, ..MEMCACHED_META }];
 
 const fn peer(kind: Kind, wire: Wire) -> Peer {
-    Peer { kind, form: Form::Single(wire), pipeline: None }
+    let deployment = Deployment::Alone;
+    Peer { name: kind.name(), kind, deployment, form: Form::Single(wire), pipeline: None }
 }
+
+/// Peers of a node of a cluster. All keep the same log.
+const OF_NODE: [Peer; 3] = [
+    Peer { name: "freeport, no cluster", ..peer(Kind::Ours, Wire::Resp) },
+    Peer { name: "redis, cluster", deployment: Deployment::Clustered, ..REDIS },
+    Peer { name: "redis, no cluster", ..REDIS },
+];
+const REPLICATED: Peer = Peer { deployment: Deployment::Replicated, ..REDIS };
+/// Peers of a primary.
+const OF_PRIMARY: [Peer; 3] = [
+    Peer { name: "freeport, no replica", ..peer(Kind::Ours, Wire::Resp) },
+    REPLICATED,
+    Peer { name: "redis, no replica", ..REDIS },
+];
 
 /// Connections that keep a server of protocols of text busy.
 pub const MANY: usize = 50;
@@ -74,6 +96,7 @@ const RESP: Case = Case {
     title: "resp",
     form: Form::Single(Wire::Resp),
     over: Over::Tcp,
+    deployment: Deployment::Alone,
     peers: &[REDIS],
     connections: MANY,
     is_accelerated: false,
@@ -84,6 +107,8 @@ const RESP: Case = Case {
 };
 /// The same with a log of all changes.
 const RESP_LOG: Case = Case { workloads: &[Workload::A], values: &[92], ..RESP };
+/// A log is where nodes and replicas get changes from.
+const LOGGED: Case = Case { sync: Some(Sync::EverySecond), pipelines: &[1, 16], ..RESP_LOG };
 /// The batched protocol beside the fastest of the others.
 const FABRIC: Case = Case {
     name: CaseName::Fabric,
@@ -98,7 +123,7 @@ const FABRIC: Case = Case {
 };
 
 /// All cases of servers.
-pub const CASES: [Case; 9] = [
+pub const CASES: [Case; 12] = [
     RESP,
     Case {
         name: CaseName::RespExec,
@@ -116,6 +141,30 @@ pub const CASES: [Case; 9] = [
         ..RESP_LOG
     },
     Case { name: CaseName::RespAlways, title: "resp-always", sync: Some(Sync::Always), ..RESP_LOG },
+    Case {
+        name: CaseName::Cluster,
+        title: "cluster",
+        deployment: Deployment::Clustered,
+        peers: &OF_NODE,
+        workloads: &[Workload::A, Workload::C],
+        ..LOGGED
+    },
+    Case {
+        name: CaseName::Replica,
+        title: "replica",
+        deployment: Deployment::Replicated,
+        peers: &OF_PRIMARY,
+        ..LOGGED
+    },
+    Case {
+        name: CaseName::ReplicaWait,
+        title: "replica-wait",
+        form: Form::Single(Wire::RespWait),
+        deployment: Deployment::Replicated,
+        peers: &[Peer { form: Form::Single(Wire::RespWait), ..REPLICATED }],
+        workloads: &[Workload::Put],
+        ..LOGGED
+    },
     Case {
         name: CaseName::Memcached,
         title: "memcached",

@@ -51,7 +51,7 @@ impl Group {
         let differs = |peer: &&Peer| peer.form != self.case.form;
         let of_peer = |peer: &Peer| {
             let Load { connections, pipeline, .. } = Self::of_peer(peer, load, arguments);
-            format!("{}: {connections} connections of {pipeline} over TCP", peer.kind.name())
+            format!("{}: {connections} connections of {pipeline} over TCP", peer.name)
         };
         let loads: Vec<_> = self.case.peers.iter().filter(differs).map(of_peer).collect();
         (!loads.is_empty()).then(|| loads.join("; "))

@@ -7,6 +7,7 @@
 
 mod cases;
 pub mod client;
+mod deployment;
 mod groups;
 mod server;
 mod table;
@@ -24,6 +25,7 @@ use crate::sockets::launcher::Launcher;
 use anyhow::{Context, Result};
 use cases::Peer;
 use client::Load;
+use deployment::Deployment;
 use groups::{Group, groups};
 pub use server::Kind;
 use server::{Over, Server, Starting};
@@ -101,6 +103,7 @@ pub fn measure(
             measured.note(format!("{}: {why}", group.case.title));
             continue;
         }
+        let client_core = *cores.get(1).unwrap_or(&core);
         let starting = Starting {
             launcher,
             core,
@@ -108,14 +111,19 @@ pub fn measure(
             command: arguments.server.as_deref(),
             folder: folder.path(),
             sync: group.case.sync,
+            name: Kind::Ours.name(),
+            deployment: group.case.deployment,
+            replica_core: client_core,
         };
-        let client_core = *cores.get(1).unwrap_or(&core);
         let rounds = pace.rounds;
         let mut place = Place { arguments, starting, client_core, rounds, measured: &mut measured };
         place.measure(group, progress);
     }
     if let Some(command) = &arguments.server {
         measured.note(format!("freeport stands for the server of --server: {command}"));
+    }
+    if groups.iter().any(|group| group.case.deployment == Deployment::Replicated) {
+        measured.note("replicas have the core of the load generator".into());
     }
     if cores.len() < 2 {
         measured.note("servers and the load generator share the only core".into());
@@ -139,7 +147,7 @@ enum What {
 
 impl Subject {
     fn server(server: Server, peer: Option<Peer>) -> Self {
-        let (name, target) = (server.kind.name(), server.target.clone());
+        let (name, target) = (server.name, server.target.clone());
         Self { name, target, peer, what: What::Server(server) }
     }
 
@@ -201,7 +209,10 @@ impl Place<'_> {
                     memory.series[number].rounds.push(vec![bytes]);
                     subjects.push(Subject::server(server, peer));
                 }
-                Err(error) => self.fail(&group.title(), kind.name(), &error),
+                Err(error) => {
+                    let name = peer.map_or(kind.name(), |peer| peer.name);
+                    self.fail(&group.title(), name, &error);
+                }
             }
         }
         if group.case.has_memory() {
@@ -227,11 +238,14 @@ impl Place<'_> {
     }
 
     fn filled(&self, kind: Kind, peer: Option<Peer>, group: &Group) -> Result<(Server, f64)> {
-        let (form, over) = match peer {
-            Some(peer) => (peer.form, Over::Tcp),
-            None => (group.case.form, group.case.over),
+        let starting = self.starting;
+        let (form, over, starting) = match peer {
+            Some(Peer { name, form, deployment, .. }) => {
+                (form, Over::Tcp, Starting { name, deployment, ..starting })
+            }
+            None => (group.case.form, group.case.over, starting),
         };
-        let server = Server::start(kind, form, over, &self.starting)?;
+        let server = Server::start(kind, form, over, &starting)?;
         let contents = group.contents.in_form(form);
         let bytes = server.fill(&contents).map_err(|error| server.blame(error))?;
         Ok((server, bytes))
@@ -330,7 +344,7 @@ impl Place<'_> {
         metrics: &'static [Metric],
         load: Option<&Load>,
     ) -> MetricResult {
-        let peers = group.case.peers.iter().map(|peer| peer.kind.name());
+        let peers = group.case.peers.iter().map(|peer| peer.name);
         let mut names: Vec<_> = iter::once(Kind::Ours.name()).chain(peers).collect();
         if load.is_some() && group.case.has_limit() {
             names.push(LIMIT);

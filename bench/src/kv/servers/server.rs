@@ -7,6 +7,7 @@ use super::super::load;
 use super::super::load::contents::{Contents, Form};
 use super::super::load::target::{Link, Target};
 use super::super::load::wire::Wire;
+use super::deployment::{self, Deployment};
 use crate::sockets::applications::{Site, memcached, redis};
 use crate::sockets::launcher::{Launcher, Mode};
 use crate::sockets::programs::{Program, free_port, is_installed, until};
@@ -27,7 +28,7 @@ pub enum Kind {
 
 impl Kind {
     /// Name in results.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Ours => "freeport",
             Self::Redis => "redis",
@@ -92,6 +93,12 @@ pub struct Starting<'a> {
     pub folder: &'a Path,
     /// They keep a log there.
     pub sync: Option<Sync>,
+    /// Name of the server in results.
+    pub name: &'static str,
+    /// What the server belongs to; nothing, if its command is given.
+    pub deployment: Deployment,
+    /// The core of its replica.
+    pub replica_core: usize,
 }
 
 /// Time limit for the start of a server.
@@ -126,6 +133,7 @@ impl Starting<'_> {
             if let Some(sync) = self.sync {
                 command.arg("--dir").arg(log).args(["--appendfsync", sync.name()]);
             }
+            self.deployment.configure(Kind::Ours, log, &mut command);
             return Ok(command);
         };
         let filled = |word: &str| {
@@ -186,11 +194,13 @@ impl Entrances {
 
 /// A running server.
 pub struct Server {
-    pub kind: Kind,
+    /// Name in results.
+    pub name: &'static str,
     pub target: Target,
     program: Program,
+    _replica: Option<Box<Server>>,
     /// Is removed after the program has ended.
-    _log: TempDir,
+    log: TempDir,
 }
 
 impl Server {
@@ -199,9 +209,32 @@ impl Server {
     /// # Errors
     /// It cannot be started, or does not listen.
     pub fn start(kind: Kind, form: Form, over: Over, with: &Starting<'_>) -> Result<Self> {
+        let mut server = Self::listening(kind, form, over, None, with)?;
+        if let (None, Target::Tcp(address)) = (with.command, &server.target) {
+            let port = address.port();
+            if with.deployment == Deployment::Replicated {
+                let core = with.replica_core;
+                let with = Starting { core, deployment: Deployment::Alone, ..*with };
+                let replica = Self::listening(kind, form, over, Some(port), &with)?;
+                server._replica = Some(Box::new(replica));
+            }
+            let program = &mut server.program;
+            with.deployment.complete(kind, server.log.path(), port, program)?;
+        }
+        Ok(server)
+    }
+
+    /// Starts a server that listens. It may be the replica of the one on a port.
+    fn listening(
+        kind: Kind,
+        form: Form,
+        over: Over,
+        primary: Option<u16>,
+        with: &Starting<'_>,
+    ) -> Result<Self> {
         let mut attempts = 1;
         loop {
-            let mut server = Self::launch(kind, form, over, with)?;
+            let mut server = Self::launch(kind, form, over, primary, with)?;
             let target = server.target.clone();
             let is_ready = || Ok(Link::open(&target).is_ok());
             match until(BEGINNING, is_ready, &mut server.program) {
@@ -212,8 +245,14 @@ impl Server {
         }
     }
 
-    fn launch(kind: Kind, form: Form, over: Over, with: &Starting<'_>) -> Result<Self> {
-        let folder = with.folder.join(kind.name());
+    fn launch(
+        kind: Kind,
+        form: Form,
+        over: Over,
+        primary: Option<u16>,
+        with: &Starting<'_>,
+    ) -> Result<Self> {
+        let folder = with.folder.join(with.name);
         std::fs::create_dir_all(&folder).context("no folder can be created for a server")?;
         // Each start begins without contents.
         let log = tempfile::tempdir_in(&folder).context("no folder can be created for a log")?;
@@ -221,7 +260,7 @@ impl Server {
         let target = entrances.target(form);
         let port = if kind == Kind::Memcached { entrances.memcached } else { entrances.resp };
         let (site, new) = (Site { folder: &folder, port }, |program: &str| with.command(program));
-        let command = match kind {
+        let mut command = match kind {
             Kind::Ours => {
                 let itself = std::env::current_exe().context("this program has no path")?;
                 with.ours(&entrances, &itself.to_string_lossy(), log.path())?
@@ -233,6 +272,7 @@ impl Server {
                     command.args(["--appendonly", "yes", "--appendfsync", sync.name()]);
                     command.arg("--dir").arg(log.path());
                 }
+                with.deployment.configure(kind, log.path(), &mut command);
                 command
             }
             Kind::Memcached => {
@@ -242,9 +282,12 @@ impl Server {
                 command
             }
         };
-        let messages = folder.join("server.log");
+        if let Some(primary) = primary {
+            deployment::follow(kind, primary, &mut command);
+        }
+        let messages = log.path().join("messages");
         let program = Program::start(kind.name(), command, &[with.core], &messages)?;
-        Ok(Self { kind, target, program, _log: log })
+        Ok(Self { name: with.name, target, program, _replica: None, log })
     }
 
     /// Stores all pairs; returns by how many bytes the memory of the server has grown for each.
@@ -278,6 +321,20 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
 
+    fn starting(command: Option<&str>) -> Starting<'_> {
+        Starting {
+            launcher: None,
+            core: 0,
+            memory_mib: 64,
+            command,
+            folder: Path::new("/nowhere"),
+            sync: None,
+            name: "freeport",
+            deployment: Deployment::Alone,
+            replica_core: 0,
+        }
+    }
+
     fn words(command: &Command) -> Vec<&OsStr> {
         std::iter::once(command.get_program()).chain(command.get_args()).collect()
     }
@@ -285,8 +342,7 @@ mod tests {
     #[test]
     fn ours_is_this_program_or_a_given_command() {
         let folder = Path::new("/nowhere");
-        let starting =
-            Starting { launcher: None, core: 0, memory_mib: 64, command: None, folder, sync: None };
+        let starting = Starting { folder, core: 0, ..starting(None) };
         let batch = Some(("batch-port", Target::local(3)));
         let entrances = Entrances { resp: 1, memcached: 2, batch };
         let ours = |with: &Starting<'_>| with.ours(&entrances, "freeport", Path::new("/log"));
@@ -309,14 +365,8 @@ mod tests {
     fn a_server_that_ends_is_not_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");
         let core = crate::harness::machine::allowed_cores()[0];
-        let starting = Starting {
-            launcher: None,
-            core,
-            memory_mib: 64,
-            command: Some("echo {port} is not served"),
-            folder: folder.path(),
-            sync: None,
-        };
+        let given = starting(Some("echo {port} is not served"));
+        let starting = Starting { core, folder: folder.path(), ..given };
         let error = Server::start(Kind::Ours, Form::Single(Wire::Resp), Over::Tcp, &starting)
             .err()
             .expect("it ends");

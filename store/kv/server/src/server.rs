@@ -247,11 +247,6 @@ impl Server {
         Stopper { shared: self.shared.clone() }
     }
 
-    /// TEMPORARY
-    pub fn set_view(&self, view: cluster::View) {
-        self.shared.cluster.as_ref().expect("a node").set_view(view);
-    }
-
     /// Counts what the workers hold. Waits for all of them.
     pub fn census(&self) -> Census {
         Census::take(&self.shared)

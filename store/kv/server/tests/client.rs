@@ -156,9 +156,11 @@ const SCRIPT: &str = "
     end
     return replies";
 
-/// An `EVAL` that executes commands, and replies with all their replies.
-pub fn script(commands: impl Iterator<Item = Vec<String>>) -> Vec<String> {
-    let mut words = ["EVAL", SCRIPT, "0"].map(str::to_owned).to_vec();
+/// An `EVAL` that names keys, executes commands, and replies with all their replies.
+pub fn script(keys: &[&String], commands: impl Iterator<Item = Vec<String>>) -> Vec<String> {
+    let mut words = ["EVAL", SCRIPT].map(str::to_owned).to_vec();
+    words.push(keys.len().to_string());
+    words.extend(keys.iter().map(|key| (*key).clone()));
     for command in commands {
         words.push(command.len().to_string());
         words.extend(command);

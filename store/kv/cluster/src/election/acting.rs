@@ -13,14 +13,21 @@ use crate::topology::{Member, Shard};
 impl Agent {
     /// The next action that the topology asks for.
     pub(super) fn act(&mut self, now: Duration, facts: &Facts) -> Option<Action> {
-        let seen = self.seen.clone()?;
+        // Nothing here sees another state, and copies of it are large.
+        let seen = self.seen.take()?;
+        let action = self.act_on(now, &seen, facts);
+        self.seen = Some(seen);
+        action
+    }
+
+    fn act_on(&mut self, now: Duration, seen: &State, facts: &Facts) -> Option<Action> {
         let shard = seen.topology.as_ref().and_then(|it| it.topology.shard_of(self.me.node));
         let (Some(stored), Some(shard)) = (&seen.topology, shard) else {
             return (self.role != Role::None).then(|| self.take(Role::None, Action::Seal));
         };
         let settled = match shard.primary == self.me.node {
-            true => self.be_primary(now, (&seen, stored, shard), facts),
-            false => self.be_replica(now, (&seen, stored, shard)),
+            true => self.be_primary(now, (seen, stored, shard), facts),
+            false => self.be_replica(now, (seen, stored, shard)),
         };
         settled.or_else(|| self.readdress(now, (stored, shard)))
     }
@@ -45,7 +52,7 @@ impl Agent {
         (seen, stored, shard): (&State, &Versioned, &Shard),
         facts: &Facts,
     ) -> Option<Action> {
-        if !self.lease.is_valid(now) || self.withholds_lease() {
+        if !self.lease.is_valid(now) || self.withholds_lease(seen) {
             return None;
         }
         let (term, series) = (shard.term, self.lease.series());

@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::agent::{Agent, Facts};
 use super::ballot::{Verdict, verdict};
 use super::role::Role;
-use crate::registry::Presence;
+use crate::registry::{Presence, State};
 
 impl Agent {
     /// The lease has to be prolonged, or its value replaced.
     pub(super) fn presence_to_publish(&self, now: Duration, facts: &Facts) -> Option<Presence> {
-        if now < self.keep_after || self.seen.is_none() || self.withholds_lease() {
+        let seen = self.seen.as_ref()?;
+        if now < self.keep_after || self.withholds_lease(seen) {
             return None;
         }
         let presence = self.presence(now, facts);
@@ -40,8 +41,9 @@ impl Agent {
 
     /// The machine may have lost changes of this primary that a replica has. Without a lease of the
     /// primary, that replica is elected.
-    pub(super) fn withholds_lease(&self) -> bool {
-        let (Some(seen), Some(shard)) = (&self.seen, self.shard()) else { return false };
+    pub(super) fn withholds_lease(&self, seen: &State) -> bool {
+        let topology = seen.topology.as_ref().map(|stored| &stored.topology);
+        let Some(shard) = topology.and_then(|it| it.shard_of(self.me.node)) else { return false };
         if !self.me.may_have_lost || self.has_begun || shard.primary != self.me.node {
             return false;
         }

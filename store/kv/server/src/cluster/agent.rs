@@ -113,6 +113,8 @@ pub fn start(shared: &Arc<Shared>) -> io::Result<()> {
         shared: shared.clone(),
         inbox,
         changes,
+        failure: None,
+        had_lease: false,
         leads: false,
         stops: 0,
         has_stopped: false,
@@ -158,6 +160,10 @@ struct Runner {
     shared: Arc<Shared>,
     inbox: Receiver<Event>,
     changes: Sender<Change>,
+    /// The last failure of the registry, until a call succeeds.
+    failure: Option<RegistryError>,
+    /// The node had a lease when it was looked at.
+    had_lease: bool,
     /// The server is a primary.
     leads: bool,
     /// Number of the last request to stop commands or to let them continue.
@@ -206,26 +212,40 @@ impl Runner {
         }
     }
 
-    fn set_fence(&self, cluster: &Cluster) {
+    fn set_fence(&mut self, cluster: &Cluster) {
         if cluster.fence.set(self.agent.serves_until()) {
             cluster.rouse();
         }
+        let has_lease = cluster.fence.is_valid();
+        if std::mem::replace(&mut self.had_lease, has_lease) != has_lease {
+            match has_lease {
+                true => tracing::info!("the node has a lease, and serves"),
+                false => tracing::warn!("the lease of the node has run out: commands are refused"),
+            }
+        }
+    }
+
+    /// Reports a failure of the registry once, and its end.
+    fn note_registry(&mut self, failure: Option<RegistryError>) {
+        match &failure {
+            Some(RegistryError::Taken) if self.failure != failure => {
+                tracing::info!("waits until the lease of the process before ends");
+            }
+            Some(error) if self.failure != failure => tracing::warn!(%error, "the registry fails"),
+            None if self.failure.is_some() => tracing::info!("the registry answers again"),
+            _ => {}
+        }
+        self.failure = failure;
     }
 
     fn facts(&self) -> Facts {
-        let (Some(replication), Some(persistence)) =
-            (&self.shared.replication, &self.shared.persistence)
-        else {
-            return Facts::default();
-        };
-        let position = replication.position();
-        let history = persistence.journal.lineage().at(position);
+        let Some(replication) = &self.shared.replication else { return Facts::default() };
         let confirmed =
             |report: crate::replication::ReplicaReport| Some((report.node?, report.acked.0));
         Facts {
-            position: position.0,
-            term: history.map_or(0, |history| history.term),
-            is_copying: replication.is_loading(),
+            position: replication.position().0,
+            term: replication.term(),
+            is_copying: replication.is_copying(),
             confirmed: replication.replicas().into_iter().filter_map(confirmed).collect(),
             has_stopped: self.has_stopped,
         }
@@ -270,7 +290,7 @@ impl Runner {
             Action::Read => match registry.read() {
                 Ok(state) => self.agent.saw(state, true),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot read the slot map");
+                    self.note_registry(Some(error));
                     self.agent.read_failed(boot_time());
                 }
             },
@@ -325,13 +345,7 @@ impl Runner {
         let options = &cluster.options;
         let began = boot_time();
         let result = options.registry.keep(cluster.me, &presence, options.timeout);
-        match &result {
-            Ok(()) => {}
-            Err(RegistryError::Taken) => {
-                tracing::info!("the lease of the process before has not ended yet");
-            }
-            Err(error) => tracing::warn!(%error, "cannot prolong the lease"),
-        }
+        self.note_registry(result.as_ref().err().cloned());
         self.agent.kept(presence, (began, boot_time()), &result);
     }
 }

@@ -61,6 +61,8 @@ pub struct Routes {
     pub view: Arc<View>,
     /// Slots whose commands wait.
     pub stopped: StoppedSlots,
+    /// Another node becomes the primary, and the log may not grow.
+    pub hands_over: bool,
     states: Box<[SlotState]>,
 }
 
@@ -75,7 +77,7 @@ impl Routes {
             None => SlotState::Nobody,
         };
         let states = (0..SLOTS).map(find).collect();
-        Self { view, stopped, states }
+        Self { view, hands_over: !stopped.handed_over.is_empty(), stopped, states }
     }
 
     /// What the node does with commands on a slot.

@@ -4,19 +4,20 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use freeport_kv_journal::Position;
 
 /// Bytes of batches that wait at most, unless it is only one.
 const BYTES_MAX: usize = 16 << 20;
+/// Time between two looks whether the link is still wanted.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A batch of the primary's log.
 #[derive(Debug)]
 pub struct Batch {
     /// Its position.
     pub position: Position,
-    /// The position behind it.
-    pub end: Position,
     /// Number of units.
     pub count: u32,
     /// The units, each after its length.
@@ -47,16 +48,18 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a batch; waits while too many wait. Returns whether an errand has to be sent that takes
-    /// batches.
+    /// Adds a batch; waits while too many wait, until `is_ended`. Returns whether an errand has to be
+    /// sent that takes batches.
     ///
     /// # Errors
     /// A batch was not executed, or the link is over: why.
-    pub fn push(&self, batch: Batch) -> Result<bool, String> {
+    pub fn push(&self, batch: Batch, is_ended: impl Fn() -> bool) -> Result<bool, String> {
         let bytes = batch.items.len();
         let mut state = self.state();
         while !state.is_over && state.bytes > 0 && state.bytes + bytes > BYTES_MAX {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.is_over |= is_ended();
         }
         if state.is_over {
             return Err(state.failure.take().unwrap_or_else(|| "the link was ended".into()));
@@ -109,34 +112,44 @@ mod tests {
     use super::*;
 
     fn batch(position: u64, bytes: usize) -> Batch {
-        let position = Position(position);
-        Batch { position, end: position, count: 1, items: vec![0; bytes] }
+        Batch { position: Position(position), count: 1, items: vec![0; bytes] }
     }
 
     #[test]
     fn one_errand_takes_all_batches() {
         let feed = Feed::default();
-        assert_eq!(feed.push(batch(1, 10)), Ok(true));
-        assert_eq!(feed.push(batch(2, 10)), Ok(false));
+        assert_eq!(feed.push(batch(1, 10), || false), Ok(true));
+        assert_eq!(feed.push(batch(2, 10), || false), Ok(false));
         let positions: Vec<u64> =
             std::iter::from_fn(|| feed.take()).map(|batch| batch.position.0).collect();
         assert_eq!(positions, [1, 2]);
-        assert_eq!(feed.push(batch(3, 10)), Ok(true), "the errand has ended");
+        assert_eq!(feed.push(batch(3, 10), || false), Ok(true), "the errand has ended");
     }
 
     #[test]
     fn a_full_feed_waits_until_a_batch_is_taken() {
         let feed = Arc::new(Feed::default());
-        assert_eq!(feed.push(batch(1, 2 * BYTES_MAX)), Ok(true), "one of any size is taken");
+        assert_eq!(
+            feed.push(batch(1, 2 * BYTES_MAX), || false),
+            Ok(true),
+            "one of any size is taken"
+        );
         let pushes = feed.clone();
-        let thread = std::thread::spawn(move || pushes.push(batch(2, 1)));
+        let thread = std::thread::spawn(move || pushes.push(batch(2, 1), || false));
         assert_eq!(feed.take().map(|batch| batch.position), Some(Position(1)));
         assert!(thread.join().expect("it does not panic").is_ok());
-        assert_eq!(feed.push(batch(3, BYTES_MAX - 1)), Ok(false));
+        assert_eq!(feed.push(batch(3, BYTES_MAX - 1), || false), Ok(false));
         let pushes = feed.clone();
-        let thread = std::thread::spawn(move || pushes.push(batch(4, 1)));
+        let thread = std::thread::spawn(move || pushes.push(batch(4, 1), || false));
         feed.end(Some("as a test wants it".into()));
         assert_eq!(thread.join().expect("it does not panic"), Err("as a test wants it".into()));
         assert!(feed.take().is_none());
+    }
+
+    #[test]
+    fn a_link_that_is_not_wanted_does_not_wait_for_room() {
+        let feed = Feed::default();
+        assert_eq!(feed.push(batch(1, BYTES_MAX), || false), Ok(true));
+        assert_eq!(feed.push(batch(2, 1), || true), Err("the link was ended".into()));
     }
 }

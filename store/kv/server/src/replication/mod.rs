@@ -23,18 +23,17 @@ mod replicas;
 mod request;
 mod role;
 mod sender;
+mod state;
 mod sync;
 
-use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
 use freeport_kv_cluster::{Address, NodeId};
 use freeport_kv_journal::{Journal, Position};
-use freeport_kv_protocol::replication::Frame;
 
 use crate::configuration::Configuration;
 use crate::options::Options;
@@ -49,6 +48,8 @@ use replicas::Replicas;
 pub use request::Request;
 pub use role::RoleError;
 pub use sender::serve;
+use state::Link;
+pub use state::LinkPhase;
 
 /// The primary that a replica follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,31 +77,6 @@ pub enum Role {
         /// It takes no more changes of this primary.
         is_sealed: bool,
     },
-}
-
-/// State of a replica's link to its primary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LinkPhase {
-    /// There is none; the replica tries again soon.
-    #[default]
-    Down,
-    /// The replica gets the primary's snapshot.
-    Syncing,
-    /// The replica gets changes.
-    Online,
-}
-
-/// State of a replica's link to its primary, for reports.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkReport {
-    /// Its phase.
-    pub phase: LinkPhase,
-    /// Time since the primary has last sent something.
-    pub silence: Option<Duration>,
-    /// End of the primary's log, as far as the replica knows.
-    pub primary_end: Position,
-    /// Why the last attempt has ended.
-    pub failure: Option<String>,
 }
 
 /// Numbers of synchronizations since the start.
@@ -159,16 +135,6 @@ struct State {
     role: Role,
     link: Link,
     is_stopping: bool,
-}
-
-#[derive(Debug, Default)]
-struct Link {
-    phase: LinkPhase,
-    /// A handle of its socket, by which others end it.
-    socket: Option<TcpStream>,
-    heard: Option<Instant>,
-    primary_end: Position,
-    failure: Option<String>,
 }
 
 impl Replication {
@@ -308,9 +274,11 @@ impl Replication {
         self.journal.lineage().current().map_or(0, |history| history.id)
     }
 
-    /// The term of the primary whose log, or the begin of it, this server has.
+    /// The last term whose primary has this log, or the begin of it that ends here; 0: none.
     pub fn term(&self) -> u64 {
-        self.journal.lineage().current().map_or(0, |history| history.term)
+        let (end, lineage) = (self.journal.end(), self.journal.lineage());
+        let mut newest_first = lineage.histories().iter().rev();
+        newest_first.find(|history| history.start <= end).map_or(0, |history| history.term)
     }
 
     /// The keys are not those of any moment of a primary: the server waits for a snapshot of one,
@@ -327,18 +295,6 @@ impl Replication {
     /// The keys are not those of the primary: the next link takes all of them.
     pub fn want_sync(&self) {
         self.needs_sync.store(true, Ordering::Release);
-    }
-
-    /// State of the link to the primary.
-    pub fn link(&self) -> LinkReport {
-        let state = self.state();
-        let link = &state.link;
-        LinkReport {
-            phase: link.phase,
-            silence: link.heard.map(|heard| heard.elapsed()),
-            primary_end: link.primary_end,
-            failure: link.failure.clone(),
-        }
     }
 
     /// The server stops: threads end soon. Does not wait.
@@ -360,97 +316,5 @@ impl Replication {
             let _ = receiver.join();
         }
         self.replicas.end();
-    }
-}
-
-/// The receiver's part.
-impl Replication {
-    /// Waits until there is a primary to follow. Returns it with the number of the attempt; none:
-    /// the server stops.
-    fn next_leader(&self) -> Option<(Leader, u64)> {
-        let mut state = self.state();
-        loop {
-            if state.is_stopping {
-                return None;
-            }
-            if let Role::Replica { leader: Some(leader), is_sealed: false } = &state.role {
-                return Some((leader.clone(), self.attempt.load(Ordering::Acquire)));
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Waits for a time, or until the role changes.
-    fn pause(&self, attempt: u64, time: Duration) {
-        let state = self.state();
-        let is_idle = |state: &mut State| {
-            !state.is_stopping && self.attempt.load(Ordering::Acquire) == attempt
-        };
-        // Either end is right.
-        let _ = self.changed.wait_timeout_while(state, time, is_idle);
-    }
-
-    /// The place where the replica wants to continue: history and position.
-    fn place(&self) -> (u64, Position) {
-        if self.needs_sync.load(Ordering::Acquire) {
-            return (0, Position(0));
-        }
-        let (end, lineage) = (self.journal.end(), self.journal.lineage());
-        // A history without a batch adds nothing. The one before it is known to more servers.
-        let mut newest_first = lineage.histories().iter().rev();
-        let history = newest_first.find(|history| history.start < end).copied();
-        (history.or_else(|| lineage.at(end)).map_or(0, |history| history.id), end)
-    }
-
-    /// Changes the state of the link, if the role has not changed. Returns whether it has not.
-    fn with_link(&self, attempt: u64, change: impl FnOnce(&mut Link)) -> bool {
-        let mut state = self.state();
-        let is_present = !state.is_stopping && self.attempt.load(Ordering::Acquire) == attempt;
-        if is_present {
-            change(&mut state.link);
-        }
-        is_present
-    }
-
-    /// There is a connection.
-    fn attach(&self, attempt: u64, socket: TcpStream) -> bool {
-        self.with_link(attempt, |link| {
-            *link = Link { socket: Some(socket), heard: Some(Instant::now()), ..Link::default() };
-        })
-    }
-
-    fn set_phase(&self, attempt: u64, phase: LinkPhase) {
-        self.with_link(attempt, |link| link.phase = phase);
-    }
-
-    /// The primary has sent something.
-    fn hear(&self, attempt: u64, frame: &Frame<'_>) {
-        self.with_link(attempt, |link| {
-            link.heard = Some(Instant::now());
-            if let Frame::Batch { end, .. } | Frame::Ping { end, .. } = frame {
-                link.primary_end = Position(*end);
-            }
-        });
-    }
-
-    /// The link has ended. Returns whether the replica was in step with its primary.
-    fn link_failed(&self, attempt: u64, reason: &str) -> bool {
-        let mut was_online = false;
-        self.with_link(attempt, |link| {
-            was_online = link.phase == LinkPhase::Online;
-            let failure = Some(reason.to_owned());
-            *link = Link { failure, heard: link.heard, ..Link::default() };
-        });
-        was_online
-    }
-}
-
-impl Link {
-    /// Ends the connection; its threads then end by themselves.
-    fn disconnect(&mut self) {
-        if let Some(socket) = self.socket.take() {
-            // The other side may have done so before.
-            let _ = socket.shutdown(Shutdown::Both);
-        }
     }
 }

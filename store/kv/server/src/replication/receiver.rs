@@ -56,7 +56,7 @@ pub(super) struct Session<'a> {
     feed: Arc<Feed>,
 }
 
-/// What a link has brought so far.
+/// The frames that a link has brought so far.
 enum Intake<'a> {
     Nothing,
     /// How the primary begins.
@@ -109,6 +109,10 @@ impl<'a> Session<'a> {
                 Err(error) if error.is_timeout() => return "the primary is silent".into(),
                 Err(error) => return error.to_string(),
             };
+            // A batch may have failed that was taken long ago.
+            if self.feed.is_over() {
+                return "the link was ended".into();
+            }
             intake = match self.take(intake, frame) {
                 Ok(intake) => intake,
                 Err(reason) => return reason,
@@ -132,14 +136,14 @@ impl<'a> Session<'a> {
                 sync.entries(Items::parse(items, count)?)?;
                 Ok(Intake::Syncing(sync))
             }
-            (Intake::Syncing(sync), Frame::EntriesEnd { .. }) => {
-                sync.finish(self)?;
+            (Intake::Syncing(sync), Frame::EntriesEnd { entries }) => {
+                sync.finish(self, entries)?;
                 self.replication.set_phase(self.attempt, LinkPhase::Online);
                 Ok(Intake::Online)
             }
-            (Intake::Online, Frame::Batch { position, end, count, items }) => {
-                let (position, end) = (Position(position), Position(end));
-                self.feed(Batch { position, end, count, items: items.to_vec() })?;
+            (Intake::Online, Frame::Batch { position, count, items, .. }) => {
+                let position = Position(position);
+                self.feed(Batch { position, count, items: items.to_vec() })?;
                 Ok(Intake::Online)
             }
             _ => Err(UNEXPECTED.into()),
@@ -171,16 +175,21 @@ impl<'a> Session<'a> {
     fn feed(&self, batch: Batch) -> Result<(), String> {
         let journal = &self.replication.journal;
         let mut seen = 0;
-        while !self.feed.is_over()
+        while !self.is_ended()
             && journal.end().0.saturating_sub(journal.released().0) > UNRELEASED_MAX
         {
             seen = self.replication.progress.wait(seen, ANSWER_EVERY);
         }
-        if self.feed.push(batch)? {
+        if self.feed.push(batch, || self.is_ended())? {
             let (feed, attempt) = (self.feed.clone(), self.attempt);
             self.shared.send_errand(move |core| core.apply_some(feed, attempt));
         }
         Ok(())
+    }
+
+    /// Nobody wants what the link brings any more.
+    fn is_ended(&self) -> bool {
+        self.feed.is_over() || !self.replication.is_wanted(self.attempt)
     }
 
     /// Lets the primary know how far the replica's log is, whenever it has advanced.

@@ -120,9 +120,11 @@ impl Core {
         // Only a primary's log begins a history.
         replication.journal.set_follower(false);
         if let Err(failure) = replication.journal.begin_history(term) {
-            replication.journal.set_follower(true);
+            replication.journal.set_follower(replication.is_replica());
             return Err(RoleError::Lineage(failure.to_string()));
         }
+        // Those that follow already come again, and learn of the history before its first batch.
+        replication.replicas.disconnect();
         replication.change(|state| state.role = Role::Primary { term });
         self.store.shards_mut().for_each(|shard| shard.set_stretched(false));
         shared.has_changed();

@@ -22,7 +22,7 @@ use crate::moving;
 use crate::shared::{Shared, now_ms};
 
 /// Longest time between two signs of life while the log does not grow.
-const PING_EVERY: Duration = Duration::from_secs(1);
+const PING_EVERY: Duration = Duration::from_millis(250);
 /// Bytes of batches that are sent with one system call.
 const TOGETHER_BYTES: usize = 64 << 10;
 

@@ -27,6 +27,8 @@ pub(super) struct Sync<'a> {
     installer: Installer<'a>,
     position: Position,
     lineage: Lineage,
+    /// Number of entries so far.
+    entries: u64,
 }
 
 impl<'a> Sync<'a> {
@@ -44,7 +46,7 @@ impl<'a> Sync<'a> {
         let (count, options) = begun.map_err(|error| error.to_string())?;
         let installer = session.replication.journal.install().map_err(|it| it.to_string())?;
         let loader = Loader::new(count, &options);
-        Ok(Self { loader, installer, position, lineage })
+        Ok(Self { loader, installer, position, lineage, entries: 0 })
     }
 
     /// Takes entries.
@@ -53,15 +55,19 @@ impl<'a> Sync<'a> {
     /// They are none, do not fit in the memory, or the disk fails.
     pub fn entries(&mut self, mut entries: Items<'_>) -> Result<(), String> {
         self.installer.entries(&entries).map_err(|error| error.to_string())?;
+        self.entries += u64::from(entries.len());
         entries.try_for_each(|entry| self.loader.entry(entry))
     }
 
-    /// Makes the entries the state of the folder, and then of the server.
+    /// Makes the entries, which are that many, the state of the folder, and then of the server.
     ///
     /// # Errors
-    /// The disk fails, or the role has changed.
-    pub fn finish(self, session: &Session<'_>) -> Result<(), String> {
-        let Self { loader, installer, position, lineage } = self;
+    /// There are more or fewer, the disk fails, or the role has changed.
+    pub fn finish(self, session: &Session<'_>, count: u64) -> Result<(), String> {
+        let Self { loader, installer, position, lineage, entries } = self;
+        if entries != count {
+            return Err(format!("the primary has sent {entries} entries of {count}"));
+        }
         installer.finish(position, &lineage).map_err(|error| error.to_string())?;
         let attempt = session.attempt;
         let end = move |core: &mut Core| core.end_loading(loader, attempt);

@@ -16,7 +16,7 @@ use crate::scripting::Engine;
 /// Time after which clients get their turn while batches wait.
 const BURST: Duration = Duration::from_millis(1);
 
-/// What a worker needs to execute batches of a primary.
+/// Means of a worker to execute batches of a primary.
 pub struct Copying {
     applier: Applier,
     /// The batch that is being executed, as it is appended.

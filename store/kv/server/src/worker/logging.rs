@@ -162,15 +162,16 @@ impl Core {
         }
     }
 
-    /// While the log refuses writes, values whose time has passed stay, because their removal
-    /// would be one. Reads do not see them.
+    /// While the log refuses writes, or another node becomes the primary, values whose time has
+    /// passed stay, because their removal would be a write. Reads do not see them.
     #[inline]
     pub(super) fn pause_removals(&mut self) {
         if self.log.is_some() {
             let paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
             // While slots are imported, removals come from the log of the source.
             let is_importing = self.shared.moving.as_ref().is_some_and(Moving::is_importing);
-            let refuses = is_importing || self.refuses_changes();
+            let hands_over = self.routes.as_ref().is_some_and(|routes| routes.hands_over);
+            let refuses = is_importing || hands_over || self.refuses_changes();
             self.effects.paused_until_ms = if refuses { u64::MAX } else { paused_until_ms };
         }
     }
@@ -189,7 +190,8 @@ impl Core {
         }
     }
 
-    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection has failed.
+    /// Sends replies, as far as the log and the lease let them go. Returns false if the connection
+    /// has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
         if connection.holding.is_on

@@ -61,6 +61,7 @@ use crate::datagrams::Datagrams;
 use crate::listener::Listener;
 use crate::mail::Message;
 use crate::persistence::{Applier, Recorder};
+use crate::replication::Replication;
 use crate::scripting::Engine;
 use crate::shared::{Pause, Shared};
 use crate::statistics::Statistics;
@@ -168,16 +169,16 @@ pub struct Core {
     pub is_guarded: bool,
     /// The same, or the server is a node of a cluster.
     pub is_watchful: bool,
-    /// The server takes the keys of its primary, and has none meanwhile.
-    pub is_loading: bool,
-    /// What it needs to execute batches of a primary, once it has.
-    pub copying: Option<Box<Copying>>,
     /// The lease of the node had run out when the turn began.
     pub is_fenced: bool,
     /// Output that waits for the lease.
     pub fencing: Fencing,
     /// The slot of the keys of the transaction or script that is being executed.
     pub unit_slot: UnitSlot,
+    /// The server takes the keys of its primary, and has none meanwhile.
+    pub is_loading: bool,
+    /// What it needs to execute batches of a primary, once it has.
+    pub copying: Option<Box<Copying>>,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,
     /// The last command that needed memory found nothing to evict.
@@ -196,6 +197,10 @@ impl Worker {
     ) -> Self {
         let mut store = Store::new(shared.mailboxes.len());
         store.set_functions(shared.options.functions.clone());
+        if shared.replication.as_ref().is_some_and(Replication::is_replica) {
+            // The keys of its primary fit in any case.
+            shard.set_stretched(true);
+        }
         shard.count_readers(shared.trackers.counts_of(number));
         store.insert(number, shard);
         if shared.persistence.is_some() {
@@ -232,11 +237,11 @@ impl Worker {
             routes: shared.cluster.as_ref().map(Cluster::routes),
             is_guarded: false,
             is_watchful: false,
-            is_loading: false,
-            copying: None,
             is_fenced: false,
             fencing: Fencing::default(),
             unit_slot: UnitSlot::default(),
+            is_loading: false,
+            copying: None,
             is_evicting: false,
             is_eviction_short: false,
             log: shared.persistence.as_ref().map(|it| Box::new(it.recorder())),

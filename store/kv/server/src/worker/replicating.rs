@@ -28,7 +28,7 @@ impl Core {
         };
         let is_replica = replication.is_replica();
         self.is_loading = replication.is_loading();
-        // What a replica removes was logged by its primary.
+        // The primary has logged the removals of a replica.
         self.effects.records = !is_replica;
         let (least, lag) = self.settings.replicas;
         let has_enough = || replication.counted(|replica| replica.lag <= lag) >= least;

@@ -61,6 +61,7 @@ impl Core {
             || self.is_loading;
         self.is_watchful = self.is_guarded || self.routes.is_some();
         self.effects.paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
+        self.pause_removals();
         self.apply_limits();
     }
 

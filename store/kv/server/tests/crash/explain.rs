@@ -31,23 +31,49 @@ pub fn explain(
     prefix: &str,
     is_ordered: bool,
 ) -> Result<BTreeMap<String, Entry>, String> {
-    let seen: BTreeMap<String, Entry> = reading
+    let entries: BTreeMap<String, Entry> = reading
         .entries
         .range(prefix.to_owned()..)
         .take_while(|(key, _)| key.starts_with(prefix))
         .map(|(key, entry)| (key.clone(), entry.clone()))
         .collect();
-    let search = Search { knowledge, seen: &seen, read: reading.times, is_ordered };
+    let seen = Reading { entries, times: reading.times };
+    let search = Search { knowledge, seen: &seen, is_ordered };
     if search.is_explained(&knowledge.model, &knowledge.unknown, &BTreeSet::new()) {
-        return Ok(seen);
+        return Ok(seen.entries);
     }
     Err(search.difference())
 }
 
+/// Keys whose values a model does not explain.
+pub fn differing<'a>(model: &'a Model, seen: &'a Reading) -> impl Iterator<Item = &'a String> {
+    let keys: BTreeSet<&String> = model.entries.keys().chain(seen.entries.keys()).collect();
+    keys.into_iter().filter(|key| !agree(model, seen, key))
+}
+
+fn agree(model: &Model, seen: &Reading, key: &str) -> bool {
+    match (model.entries.get(key), seen.entries.get(key)) {
+        (None, None) => true,
+        (None, Some(_)) => false,
+        (Some(expected), Some(seen)) => expected.agrees(seen),
+        (Some(expected), None) => {
+            expected.expires.is_some_and(|expires| expires.earliest_ms <= seen.times.latest_ms)
+        }
+    }
+}
+
+/// Lines that compare the values of these keys.
+pub fn differences(model: &Model, seen: &Reading) -> String {
+    let lines = differing(model, seen).map(|key| {
+        let [expected, seen] = [&model.entries, &seen.entries].map(|entries| entries.get(key));
+        format!("{key}\n  acknowledged: {}\n  found:        {}\n", show(expected), show(seen))
+    });
+    lines.collect()
+}
+
 struct Search<'a> {
     knowledge: &'a Knowledge,
-    seen: &'a BTreeMap<String, Entry>,
-    read: Times,
+    seen: &'a Reading,
     is_ordered: bool,
 }
 
@@ -56,7 +82,7 @@ impl Search<'_> {
     /// left by a request that has not taken effect.
     fn is_explained(&self, model: &Model, rest: &[Request], settled: &BTreeSet<&String>) -> bool {
         let Some((request, rest)) = rest.split_first() else {
-            return self.differing(model).next().is_none();
+            return differing(model, self.seen).next().is_none();
         };
         let keys = || request.steps().iter().flat_map(|step| step.keys());
         if !keys().any(|key| settled.contains(key)) {
@@ -68,43 +94,22 @@ impl Search<'_> {
             }
         }
         if self.is_ordered {
-            return self.differing(model).next().is_none();
+            return differing(model, self.seen).next().is_none();
         }
         if keys().next().is_none() {
             return false;
         }
         let settled = settled.iter().copied().chain(keys()).collect();
         // This leaves out most of what cannot be an explanation.
-        keys().all(|key| self.agree(model, key)) && self.is_explained(model, rest, &settled)
-    }
-
-    /// Keys whose values the model does not explain.
-    fn differing<'a>(&'a self, model: &'a Model) -> impl Iterator<Item = &'a String> {
-        let keys: BTreeSet<&String> = model.entries.keys().chain(self.seen.keys()).collect();
-        keys.into_iter().filter(|key| !self.agree(model, key))
-    }
-
-    fn agree(&self, model: &Model, key: &str) -> bool {
-        match (model.entries.get(key), self.seen.get(key)) {
-            (None, None) => true,
-            (None, Some(_)) => false,
-            (Some(expected), Some(seen)) => expected.agrees(seen),
-            (Some(expected), None) => {
-                expected.expires.is_some_and(|expires| expires.earliest_ms <= self.read.latest_ms)
-            }
-        }
+        keys().all(|key| agree(model, self.seen, key)) && self.is_explained(model, rest, &settled)
     }
 
     fn difference(&self) -> String {
-        let model = &self.knowledge.model;
-        let lines = self.differing(model).map(|key| {
-            let [expected, seen] = [model.entries.get(key), self.seen.get(key)];
-            format!("{key}\n  acknowledged: {}\n  found:        {}\n", show(expected), show(seen))
-        });
+        let lines = differences(&self.knowledge.model, self.seen);
         let unknown = self.knowledge.unknown.iter().map(|request| format!("  {}\n", show(request)));
         format!(
             "no requests without a reply explain the difference:\n{}requests without a reply:\n{}",
-            lines.collect::<String>(),
+            lines,
             unknown.collect::<String>()
         )
     }

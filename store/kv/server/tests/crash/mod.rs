@@ -6,14 +6,14 @@
 //! with files that were shortened or not kept, which shows that they notice a loss.
 
 mod damage;
-mod explain;
+pub mod explain;
 mod full_disk;
 mod inspecting;
-mod model;
+pub mod model;
 pub mod process;
-mod reading;
+pub mod reading;
 mod rounds;
-mod step;
+pub mod step;
 mod writing;
 
 use std::path::Path;

@@ -2,6 +2,8 @@
 //! Requests of clients. Each key is written by one client alone, so its value is known exactly;
 //! counters that all clients increase are the exception.
 
+use std::collections::BTreeSet;
+
 use fastrand::Rng;
 
 use crate::client::script;
@@ -182,7 +184,11 @@ impl Request {
                 let steps = steps.iter().map(Step::words);
                 [word("MULTI")].into_iter().chain(steps).chain([word("EXEC")]).collect()
             }
-            Self::Script(steps) => vec![script(steps.iter().map(Step::words))],
+            Self::Script(steps) => {
+                let keys: BTreeSet<&String> = steps.iter().flat_map(Step::keys).collect();
+                let keys: Vec<&String> = keys.into_iter().collect();
+                vec![script(&keys, steps.iter().map(Step::words))]
+            }
         }
     }
 }
@@ -191,15 +197,25 @@ impl Request {
 pub struct Maker {
     /// Number of the client.
     pub client: usize,
+    /// The beginning of its keys.
+    prefix: String,
     /// Number of texts that it has made, all different.
     texts: usize,
     /// The server has functions of a user.
     has_functions: bool,
+    /// It also increases the counters of all clients.
+    counts: bool,
 }
 
 impl Maker {
     pub fn new(client: usize, has_functions: bool) -> Self {
-        Self { client, texts: 0, has_functions }
+        let counts = database(client) == 0;
+        Self { client, prefix: prefix(client), texts: 0, has_functions, counts }
+    }
+
+    /// Requests on keys with this beginning alone, which may be keys of one hash slot.
+    pub fn with_prefix(client: usize, prefix: String, has_functions: bool) -> Self {
+        Self { client, prefix, texts: 0, has_functions, counts: false }
     }
 
     pub fn request(&mut self, random: &mut Rng) -> Request {
@@ -247,7 +263,7 @@ impl Maker {
                 Step::Score { key: key("sorted", random), member: small, by }
             }
             19 => Step::Entry { key: key("stream", random), text: self.short() },
-            20..23 if database(self.client) > 0 => Step::Increase { key: key("number", random) },
+            20..23 if !self.counts => Step::Increase { key: key("number", random) },
             20..22 => Step::Count { counter: random.usize(..COUNTERS) },
             22 => Step::Look { counter: random.usize(..COUNTERS) },
             23 => {
@@ -269,7 +285,7 @@ impl Maker {
     }
 
     fn key(&self, kind: &str, number: u32) -> String {
-        format!("{}{kind}:{number}", prefix(self.client))
+        format!("{}{kind}:{number}", self.prefix)
     }
 
     fn short(&mut self) -> String {

@@ -131,7 +131,7 @@ fn change(client: &mut Client, random: &mut Rng) {
             count + 2
         }
         4..6 => {
-            send(client, &script(updates.into_iter()));
+            send(client, &script(&[], updates.into_iter()));
             1
         }
         _ => {

@@ -211,7 +211,7 @@ fn write(call: &Call, out: &mut Vec<u8>) -> usize {
             write(&["EXEC".to_owned()]);
         }
         Call::Eval(commands) => {
-            write(&script(commands.iter().map(Command::words)));
+            write(&script(&[], commands.iter().map(Command::words)));
         }
     }
     count

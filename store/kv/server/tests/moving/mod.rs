@@ -128,8 +128,7 @@ impl Fleet {
             });
         }
         for shard in self.topology().topology.shards {
-            let primary = self.nodes.iter().find(|node| node.id == shard.primary);
-            let mut client = primary.expect("it is a node").client();
+            let mut client = self.node(shard.primary).client();
             let expected = format!("connected_slaves:{}", shard.members.len() - 1);
             wait_until("the replicas are there", || {
                 let report = client.ask("INFO replication");
@@ -178,6 +177,10 @@ impl Fleet {
     fn move_slots(&self, from: usize, to: usize, slots: &str) {
         self.begin_move(from, to, slots);
         wait_until("the slots have moved", || !self.is_moving());
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        self.nodes.iter().find(|node| node.id == id).expect("it is a node of the cluster")
     }
 
     /// The first node of a shard.

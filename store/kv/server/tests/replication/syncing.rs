@@ -41,7 +41,7 @@ fn a_new_replica_gets_everything() {
         watching.call("MULTI");
         watching.call("GET other");
         assert_eq!(watching.call("EXEC"), "(nil)");
-        // What it has installed is what it has after a restart.
+        // The installed state is that after a restart.
         let digest = primary.digest();
         let replica = replica.restart(2);
         assert_eq!(replica.digest(), digest);

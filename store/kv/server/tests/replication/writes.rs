@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A replica refuses what would change keys, and serves reads.
 
+use freeport_kv_protocol::batch::{Operation, Status};
 use freeport_kv_server::Options;
 use freeport_testbed::wait_until;
 
-use super::{Node, catch_up, follow};
+use super::{Node, catch_up, follow, with_folder};
+use crate::batched::client::{WAYS, served_with};
 
 const READ_ONLY: &str = "(error) READONLY You can't write against a read only replica.";
 
@@ -31,6 +33,36 @@ fn a_replica_refuses_writes() {
         assert_eq!(client.call("GET key"), "\"value\"");
         assert_eq!(client.call("EVAL return(redis.call('GET','key')) 0"), "\"value\"");
         assert_eq!(replica.digest(), primary.digest());
+    }
+}
+
+#[test]
+fn operations_of_the_batched_protocol_are_refused_too() {
+    let primary = Node::start(1);
+    primary.client().call("SET key value");
+    for workers in [1, 2] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let options = Options { workers, ..Options::default() };
+        let replica = served_with(with_folder(folder.path(), options));
+        let address = primary.address();
+        let line = format!("REPLICAOF {} {}", address.ip(), address.port());
+        assert_eq!(replica.resp().call(&line), "OK");
+        wait_until("it has the key", || replica.resp().call("GET key") == "\"value\"");
+        for way in WAYS {
+            let mut client = replica.client(way);
+            let mut replies = client.run(&[
+                Operation::get(b"key"),
+                Operation::put(b"key", b"other"),
+                Operation::delete(b"key"),
+                Operation::get(b"key"),
+            ]);
+            let value = (Status::Done, Some(b"value".to_vec()));
+            assert_eq!((replies.pop(), replies.swap_remove(0)), (Some(value.clone()), value));
+            for (status, text) in replies {
+                let text = String::from_utf8(text.unwrap_or_default()).expect("a text");
+                assert!(status == Status::Unavailable && text.starts_with("READONLY"), "{text}");
+            }
+        }
     }
 }
 

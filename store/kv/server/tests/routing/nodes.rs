@@ -8,15 +8,19 @@ use freeport_kv_cluster::{
     Address, Member, MemoryRegistry, NodeId, Registry, Revision, Shard, ShardId, Topology,
 };
 use freeport_kv_server::{Bind, ClusterOptions, Options, PersistenceOptions, Server};
+use freeport_testbed::wait::wait_until;
 use tempfile::TempDir;
 
 use crate::client::{Client, server_with};
 
 /// Nodes of a cluster. They end with this value.
 pub struct Nodes {
-    pub registry: MemoryRegistry,
     pub all: Vec<Node>,
+    registry: MemoryRegistry,
     revision: Option<Revision>,
+    epoch: u64,
+    /// A name for each shard that there has been.
+    shards: Vec<ShardId>,
 }
 
 /// One of them.
@@ -69,44 +73,47 @@ impl Node {
 }
 
 impl Nodes {
-    /// A number of nodes that are in no shard, each with a number of workers.
+    /// A number of nodes that are in no shard, each with a number of workers. All have a lease.
     pub fn start(count: usize, workers: usize) -> Self {
         let registry = MemoryRegistry::default();
-        let all = (0..count).map(|_| Node::start(&registry, workers)).collect();
-        Self { registry, all, revision: None }
+        let all: Vec<Node> = (0..count).map(|_| Node::start(&registry, workers)).collect();
+        for node in &all {
+            let mut client = node.client();
+            wait_until("the node has a lease", || {
+                client.call("GET x") == "(error) CLUSTERDOWN Hash slot not served"
+            });
+        }
+        Self { all, registry, revision: None, epoch: 0, shards: vec![] }
     }
 
     /// Replaces the slot map. Each shard has slots and the numbers of its nodes, of which the first
     /// is the primary. Waits until all nodes know it.
     pub fn set(&mut self, shards: &[(&str, &[usize])]) {
-        let shard = |(slots, nodes): &(&str, &[usize])| Shard {
-            id: ShardId::random(),
+        self.shards.resize_with(shards.len().max(self.shards.len()), ShardId::random);
+        let shard = |((slots, nodes), id): (&(&str, &[usize]), &ShardId)| Shard {
+            id: *id,
             slots: slots.parse().expect("slots"),
             primary: self.all[nodes[0]].id,
             term: 1,
+            since: 0,
             members: nodes.iter().map(|number| self.all[*number].member()).collect(),
         };
+        self.epoch += 1;
         let topology = Topology {
-            epoch: self.revision.map_or(1, |revision| revision.0 + 1),
-            shards: shards.iter().map(shard).collect(),
+            epoch: self.epoch,
+            shards: shards.iter().zip(&self.shards).map(shard).collect(),
             moves: vec![],
         };
         let registry = self.registry.client();
         let revision = registry.swap(self.revision, None, &topology).expect("it is right");
         self.revision = Some(revision);
+        let epoch = format!("cluster_current_epoch:{}\r\n", self.epoch);
         for node in &self.all {
-            let presence = freeport_kv_cluster::Presence {
-                session: 1,
-                address: node.member().address,
-                position: 0,
-                term: 1,
-                is_sealed: false,
-            };
-            registry.keep(node.id, &presence, Duration::from_secs(600)).expect("it is kept");
-        }
-        for node in &self.all {
-            let state = registry.read().expect("it is in memory");
-            node.server.set_view(freeport_kv_server::View::new(node.id, state));
+            let mut client = node.client();
+            wait_until("the node knows the slot map", || {
+                let text = client.ask("CLUSTER INFO");
+                text.contains(&epoch) && text.contains("cluster_slots_fail:0")
+            });
         }
     }
 }

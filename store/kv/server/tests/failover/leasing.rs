@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A node serves only while it has its lease.
+
+use std::io::ErrorKind;
+
+use freeport_kv_cluster::Registry;
+use freeport_testbed::wait_until;
+
+use super::Trial;
+
+const NO_LEASE: &str = "CLUSTERDOWN The lease of this node has run out";
+
+#[test]
+fn a_node_without_a_lease_refuses_commands_on_keys() {
+    let trial = Trial::new(1);
+    let node = &trial.nodes[0];
+    let mut client = node.client();
+    assert_eq!(client.call("SET key value"), "OK");
+    let term = trial.shard().term;
+    node.cut(true);
+    wait_until("the lease runs out", || node.says("GET key", NO_LEASE));
+    assert!(node.says("EVAL return(1) 0", NO_LEASE));
+    assert!(node.says("PING", "PONG"), "it is alive");
+    assert!(node.says("CLUSTER MYID", &node.id.to_string()));
+    node.cut(false);
+    wait_until("the lease is there again", || node.says("GET key", "value"));
+    assert_eq!(client.call("GET key"), "\"value\"");
+    assert_eq!(trial.shard().primary, node.id);
+    assert!(trial.shard().term > term, "a term is one lease");
+}
+
+/// A script that began in time ends without a lease: its reply leaves when the node has one again.
+#[test]
+fn replies_wait_for_the_lease() {
+    let trial = Trial::new(1);
+    let node = &trial.nodes[0];
+    let mut client = node.client();
+    assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
+    client.send_arguments(&[b"EVAL", b"while true do end", b"0"]);
+    wait_until("the script runs", || node.says("GET key", "BUSY"));
+    node.cut(true);
+    wait_until("the lease runs out", || node.says("GET key", NO_LEASE));
+    assert!(node.says("SCRIPT KILL", "OK"));
+    // The workers take clients in turn, and the reply would have left before these.
+    for _ in 0..2 {
+        wait_until("the script has ended", || node.says("PING", "PONG"));
+    }
+    client.stream.set_nonblocking(true).expect("a socket");
+    let error = client.try_reply().expect_err("the reply waits");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    node.cut(false);
+    client.stream.set_nonblocking(false).expect("a socket");
+    assert!(client.text().contains("Script killed by user"));
+}
+
+#[test]
+fn a_primary_that_is_started_again_leads_again() {
+    let mut trial = Trial::new(1);
+    assert_eq!(trial.nodes[0].client().call("SET key value"), "OK");
+    trial.nodes[0].stop();
+    let state = trial.registry.client().read().expect("a state");
+    assert!(state.nodes.is_empty(), "a node that ends leaves its lease");
+    trial.nodes[0].start();
+    wait_until("the node leads", || trial.leads(0));
+    assert_eq!(trial.nodes[0].client().call("GET key"), "\"value\"");
+    let port = trial.nodes[0].address().port;
+    wait_until("the slot map has its new port", || trial.shard().members[0].address.port == port);
+}
