@@ -32,6 +32,7 @@ mod bpf_rows;
 pub mod kv_batch;
 mod kv_commands;
 mod kv_detached;
+pub mod kv_etcd;
 pub mod kv_journal;
 pub mod kv_replication;
 pub mod kv_scripts;
@@ -49,6 +50,7 @@ pub use bpf_rows::bpf_rows;
 pub use kv_batch::{kv_batch_reply, kv_batch_request};
 pub use kv_commands::kv_commands;
 pub use kv_detached::kv_detached;
+pub use kv_etcd::kv_etcd;
 pub use kv_journal::kv_journal;
 pub use kv_replication::kv_replication;
 pub use kv_scripts::kv_scripts;
@@ -64,7 +66,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 30] = [
+pub const READERS: [Reader; 31] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -94,6 +96,7 @@ pub const READERS: [Reader; 30] = [
     ("kv_journal", kv_journal),
     ("kv_batch_request", kv_batch_request),
     ("kv_batch_reply", kv_batch_reply),
+    ("kv_etcd", kv_etcd),
     ("kv_replication", kv_replication),
 ];
 

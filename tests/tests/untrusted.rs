@@ -156,6 +156,7 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
             let values = values.into_iter().map(|value| [&[kind(value[0])], &value[1..]].concat());
             values.chain([b"\0text".to_vec()]).collect()
         }
+        "kv_etcd" => freeport_tests::untrusted::kv_etcd::samples(),
         "kv_journal" => freeport_tests::untrusted::kv_journal::samples(),
         "kv_batch_request" | "kv_batch_reply" => {
             freeport_tests::untrusted::kv_batch::samples(reader)

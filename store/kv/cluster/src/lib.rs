@@ -23,7 +23,7 @@ mod url;
 
 pub use address::Address;
 pub use clock::boot_time;
-pub use etcd::{EtcdOptions, EtcdRegistry};
+pub use etcd::{EtcdOptions, EtcdRegistry, read_etcd_answer};
 pub use file::FileRegistry;
 pub use id::{NodeId, ParseIdError, ShardId};
 pub use memory::{Fault, MemoryClient, MemoryRegistry};

@@ -9,8 +9,8 @@
 //!
 //! All written bytes can be read, also those that are not durable. A segment that is
 //! [replaced](crate::replacement) after a failed sync does not change that: the new one has the
-//! same bytes at the same positions, and the old one is not written to again. What a crash takes
-//! from the end of the log is a matter of its [lineage](crate::lineage).
+//! same bytes at the same positions, and the old one is not written to again. A crash may take bytes
+//! from the end of the log that followers have; its [lineage](crate::lineage) tells them.
 
 use crate::disk::File;
 use crate::folder::Folder;

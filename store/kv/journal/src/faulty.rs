@@ -17,7 +17,7 @@ use crate::disk::{Disk, File, Lock, SystemDisk, Unlocked};
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// A disk whose operations reach another one, unless a fault is set.
 pub struct FaultyDisk {
@@ -47,6 +47,7 @@ impl Default for FaultyDisk {
 #[derive(Default)]
 pub struct Faults {
     state: Mutex<State>,
+    released: Condvar,
 }
 
 #[derive(Default)]
@@ -56,9 +57,19 @@ struct State {
     longest_write: Option<usize>,
     failing_writes: u64,
     failing_syncs: u64,
+    held: Held,
     failing_folder_syncs: u64,
     failing_renames: u64,
     counts: Counts,
+}
+
+/// A sync that lasts.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Held {
+    #[default]
+    None,
+    Next,
+    Now,
 }
 
 /// Number of operations that were attempted.
@@ -98,6 +109,22 @@ impl Faults {
     /// made durable stay readable.
     pub fn fail_syncs(&self, count: u64) {
         self.state().failing_syncs = count;
+    }
+
+    /// The next sync of a file does not return before [`Faults::release_sync`]. Others do meanwhile.
+    pub fn hold_sync(&self) {
+        self.state().held = Held::Next;
+    }
+
+    /// Whether a sync is held.
+    pub fn is_sync_held(&self) -> bool {
+        self.state().held == Held::Now
+    }
+
+    /// The sync that is held returns.
+    pub fn release_sync(&self) {
+        self.state().held = Held::None;
+        self.released.notify_all();
     }
 
     /// The next syncs of folders fail with "Input/output error".
@@ -228,6 +255,13 @@ impl File for FaultyFile {
     fn sync(&self) -> io::Result<()> {
         let mut state = self.faults.state();
         state.counts.syncs += 1;
+        if state.held == Held::Next {
+            state.held = Held::Now;
+            while state.held == Held::Now {
+                let waited = self.faults.released.wait(state);
+                state = waited.expect("no holder of the lock panics");
+            }
+        }
         fails(&mut state.failing_syncs)?;
         drop(state);
         self.file.sync()

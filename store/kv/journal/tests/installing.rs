@@ -3,6 +3,7 @@
 //! operation, leave the old state or the new one, with its own lineage or none.
 
 use crate::state::{State, append, complete, names, number, open, reopened};
+use freeport_kv_journal::faulty::FaultyDisk;
 use freeport_kv_journal::memory::{Fate, MemoryDisk};
 use freeport_kv_journal::{
     Batch, CopyError, Entries, FollowError, Items, Journal, Lineage, Options, Policy, Position,
@@ -76,7 +77,7 @@ fn a_follower_gets_the_whole_state_and_continues() {
         assert_eq!(completed.expect("the disk works").entries, 5);
         assert_eq!((other.end(), other.released()), (follower.position(), follower.position()));
         let error = loop {
-            // What it had seen before may come.
+            // Batches that it had seen before may come.
             match held.next_batch(PATIENCE) {
                 Ok(batch) => drop(batch.expect("it does not wait any longer")),
                 Err(error) => break error,
@@ -122,6 +123,31 @@ fn a_dropped_installation_leaves_the_old_state() {
     assert!(far.is_err(), "a position that no log has");
     drop(journal);
     assert_eq!(reopened(&options), [0, 1]);
+}
+
+#[test]
+fn a_sync_of_the_old_log_says_nothing_about_the_new_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = FaultyDisk::default();
+    let faults = disk.faults().clone();
+    let sync_interval = Duration::from_millis(2);
+    let options = Options { disk: Arc::new(disk), sync_interval, ..Options::new(folder.path()) };
+    let (journal, ..) = open(&options).expect("a new folder");
+    let mut units = Units::new();
+    faults.hold_sync();
+    for number in 0..100 {
+        append(&journal, &mut units, number);
+    }
+    wait_until("a sync has begun", || faults.is_sync_held());
+    journal.set_follower(true);
+    install(&journal, [7], Position(0), &lineage(2)).expect("other syncs work");
+    let mut items = Units::new();
+    items.push(&8u64.to_le_bytes());
+    copy(&journal, &mut units, &items.items()).expect("it continues at the new position");
+    faults.release_sync();
+    wait_until("all is durable", || journal.durable() == journal.end());
+    drop(journal);
+    assert_eq!(reopened(&options), [7, 8]);
 }
 
 /// States that a folder passes through, one after the other, each with the lineage of its log.
@@ -272,7 +298,7 @@ impl Life {
         // The first states are those of one log, whose lineage came before its first number.
         let own = &self.states[at.max(1) as usize].1;
         assert!(lineage == Lineage::default() || lineage == *own, "{what}: {lineage}");
-        // What is found can be followed to the end.
+        // A follower finds the same.
         let mut follower = journal.read_snapshot(NO_LIMIT).expect("it is readable");
         let mut numbers = vec![];
         while let Some(block) = follower.0.next_block().expect("it is readable") {

@@ -264,17 +264,22 @@ impl Agent {
         }
     }
 
-    /// The node has carried out the last action, or could not.
+    /// The node has carried out the last change of its role, or could not. A primary that cannot
+    /// lead lets its lease end, so that another node is elected, unless it succeeds before.
     pub fn carried_out(&mut self, now: Duration, is_done: bool) {
         let Some(role) = self.pending.take() else { return };
-        if !is_done {
+        let leads = matches!(role, Role::Leads { .. });
+        if is_done {
+            self.role = role;
+            if leads {
+                (self.wish, self.keep_after) = (None, now);
+            }
+        } else {
             self.act_after = now + self.pause();
-            return;
+            if leads {
+                self.keep_after = now + 2 * self.me.lease;
+            }
         }
-        if matches!(role, Role::Leads { .. }) {
-            self.wish = None;
-        }
-        self.role = role;
     }
 
     /// An operator wants this node to lead. Returns whether it is a replica; then the primary hands

@@ -16,6 +16,7 @@ mod http;
 mod messages;
 mod mirror;
 mod options;
+mod reading;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ use crate::stored::{check_length, decode, encode};
 use crate::topology::Topology;
 
 pub use self::options::EtcdOptions;
+pub use self::reading::read_etcd_answer;
 
 /// Longest time of a call. Calls that prolong a lease take at most a third of the lease.
 const CALL_LIMIT: Duration = Duration::from_secs(2);
@@ -142,9 +144,11 @@ impl EtcdRegistry {
             *slot = Some(self.begin_mirror(limit)?);
             return Ok(());
         };
-        let comparison = mirror.comparison(floor);
-        let is_usable = if Instant::now() < comparison {
-            match mirror.advance(&self.keys, comparison.min(end)) {
+        let (comparison, now) = (mirror.comparison(floor), Instant::now());
+        let is_usable = if now < comparison {
+            // After the end, only a change of this process is missing.
+            let deadline = if now < end { comparison.min(end) } else { comparison };
+            match mirror.advance(&self.keys, deadline) {
                 Ok(()) => true,
                 Err(MirrorError::Contents(error)) => return Err(error),
                 Err(MirrorError::Watch) => {

@@ -42,7 +42,7 @@ pub enum Frame<'a> {
         /// The entries, each after its length.
         items: &'a [u8],
     },
-    /// There are no more entries.
+    /// All entries were sent.
     EntriesEnd {
         /// Number of all entries that were sent.
         entries: u64,

@@ -58,7 +58,8 @@ impl Core {
 
 impl Fencing {
     fn pass(&self, is_fenced: bool, fence: &Fence, connection: &mut Connection) -> Passage {
-        // Output of a turn without a lease depends on no key, but it follows what does.
+        // What a connection's own turn adds without a lease is refusals. Callers guard the rest, as
+        // replies of other workers.
         if !is_fenced {
             connection.guard_output();
         }

@@ -274,6 +274,8 @@ impl Worker {
         // The client may have gone.
         let Some(mut connection) = self.core.network.connections.remove(&id) else { return };
         unlist(&mut connection.holding);
+        // Some of it may have been executed when the node had a lease.
+        connection.guard_output();
         let backlog = connection.backlog_bytes();
         let is_open = self.core.send(id, &mut connection);
         let left = connection.backlog_bytes();

@@ -30,8 +30,12 @@ impl Worker {
         if let Some((client, _)) = connection.client_mut() {
             client.is_told = false;
         }
-        if connection.backlog_bytes() > 0 && !self.core.send(id, connection) {
-            return false;
+        if connection.backlog_bytes() > 0 {
+            // Some of it may have been executed when the node had a lease.
+            connection.guard_output();
+            if !self.core.send(id, connection) {
+                return false;
+            }
         }
         if connection.backlog_bytes() > BACKLOG_BYTES {
             return true;

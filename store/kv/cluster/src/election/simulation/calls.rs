@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
+use super::event::{Answer, Call, Event};
 use super::node::LEASE;
-use super::world::{Answer, Call, Event, World};
+use super::world::World;
 use super::{Flaw, ms};
 use crate::registry::{Registry, RegistryError, SwapError};
 
@@ -89,9 +90,14 @@ impl World {
         }
     }
 
-    /// Contents of the registry have changed: all nodes look at it soon.
+    /// Contents of the registry may have changed: if so, all nodes look at it soon.
     pub fn note_leases(&mut self, node: usize) {
         self.note_failures(node);
+        let state = self.client.read().expect("the registry answers");
+        if !state.is_news(&self.told) {
+            return;
+        }
+        self.told = state;
         for node in 0..self.nodes.len() {
             if self.nodes[node].process.is_some() {
                 self.soon(1, 30, node, Event::Watch);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Faults of nodes.
 
+use super::event::{Call, Event};
 use super::ms;
 use super::node::Node;
-use super::world::{Call, Event, World};
+use super::world::World;
 use crate::registry::Registry;
 
 impl World {

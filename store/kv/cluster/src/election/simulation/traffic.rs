@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Writes of clients, and the links between primaries and replicas.
 
+use super::event::Event;
 use super::node::{Node, Part, Waiting};
-use super::world::{Event, World};
+use super::world::World;
 use super::{Flaw, ms};
 use crate::id::NodeId;
 

@@ -6,13 +6,14 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use super::checks::{Clients, check_primaries};
+use super::event::{Call, Change, Event};
 use super::node::{Clock, Node, Part, Process};
 use super::{Flaw, ms};
 use crate::address::Address;
-use crate::election::{Action, Leader, Swap};
+use crate::election::Action;
 use crate::id::{NodeId, ShardId};
 use crate::memory::{MemoryClient, MemoryRegistry};
-use crate::registry::{Presence, Registry, RegistryError, Revision, State, SwapError};
+use crate::registry::{Registry, State};
 use crate::slot_set::SlotSet;
 use crate::topology::{Member, Shard, Topology};
 
@@ -22,74 +23,6 @@ const MEMBERS: usize = 3;
 const TROUBLE: Duration = Duration::from_secs(12);
 /// Within this time after the last fault, everything is right again.
 const RECOVERY: Duration = Duration::from_secs(30);
-
-/// Something that happens.
-#[derive(Debug)]
-pub enum Event {
-    /// The agent of a node runs, unless it was woken since.
-    Run(u64),
-    /// A call takes effect. Its answer takes a time until it is with a process, or is lost.
-    Effect(Call, Option<(Duration, u64)>),
-    /// A call is answered.
-    Answer(Answer),
-    /// A node looks at the registry.
-    Watch,
-    /// A change of the part of a node is done.
-    Change(Change),
-    /// A replica gets changes.
-    Pull,
-    /// A primary gets a confirmation from a replica.
-    Confirm(NodeId, usize),
-    /// A client of the shard of a node writes.
-    Write,
-    /// The lease of a node may have ended.
-    Expire,
-    /// A node starts.
-    Start,
-    /// A node has a fault.
-    Fault,
-    /// A node reaches the registry again.
-    Join,
-    /// Two nodes reach each other again.
-    Connect(usize),
-}
-
-/// A call of the registry.
-#[derive(Debug)]
-pub enum Call {
-    /// Read it.
-    Read,
-    /// Prolong the lease, by a call that began at a time.
-    Keep(Presence, Duration),
-    /// Replace the topology.
-    Swap(Box<Swap>),
-    /// End the lease.
-    Leave(u64),
-}
-
-/// An answer of the registry.
-#[derive(Debug)]
-pub enum Answer {
-    /// The contents, or nothing.
-    Read(Option<State>),
-    /// The lease was prolonged.
-    Keep(Presence, Duration, Result<(), RegistryError>),
-    /// The topology was replaced.
-    Swap(Result<Revision, SwapError>),
-}
-
-/// A change of the part of a node.
-#[derive(Debug)]
-pub enum Change {
-    /// It leads.
-    Lead(u64),
-    /// It follows.
-    Follow(Leader),
-    /// It does neither.
-    Seal,
-    /// Clients wait.
-    Stop,
-}
 
 #[derive(Debug)]
 struct Due {
@@ -120,6 +53,8 @@ pub struct World {
     pub(super) flaw: Option<Flaw>,
     pub(super) registry: MemoryRegistry,
     pub(super) client: MemoryClient,
+    /// Contents of the registry of which all nodes have had news.
+    pub(super) told: State,
     queue: BinaryHeap<Reverse<(Duration, u64)>>,
     due: std::collections::HashMap<u64, Due>,
     last_event: u64,
@@ -170,6 +105,7 @@ impl World {
             flaw,
             registry,
             client,
+            told: State::default(),
             queue: BinaryHeap::new(),
             due: Default::default(),
             last_event: 0,
@@ -263,6 +199,7 @@ impl World {
             Event::Join => {
                 self.nodes[node].is_cut = false;
                 self.note_failures(node);
+                self.soon(1, 30, node, Event::Watch);
             }
             Event::Connect(other) => {
                 self.cut_links.remove(&(node, other));
