@@ -74,8 +74,13 @@ impl Cluster {
         let lines: String = (0..200).map(|key| format!("GET key:{key}\n")).collect();
         let expected: String = (0..200).map(|key| format!("{key}\n")).collect();
         for node in nodes.iter().copied() {
-            let output = self.cli(node, &lines);
-            assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "node {node}");
+            // A node whose role has just changed may refuse commands for a moment.
+            let mut printed = String::new();
+            wait_until("the node serves its slots", || {
+                printed = String::from_utf8_lossy(&self.cli(node, &lines).stdout).into_owned();
+                !printed.contains("CLUSTERDOWN")
+            });
+            assert_eq!(printed, expected, "node {node}");
         }
     }
 }

@@ -9,7 +9,7 @@ use freeport_kv_cluster::{NodeId, Shard, State, Topology};
 /// A problem.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub text: String,
     /// Clients get errors because of it.
     pub is_outage: bool,
