@@ -73,8 +73,8 @@ fn lost(shard: &Shard, absent: &[NodeId]) -> String {
     let addresses: Vec<String> = absent.iter().filter_map(of).collect();
     let primary = short(shard.primary);
     format!(
-        "no node with a lease has all keys; start that at {} again with its folder, or see `freeport \
-         kv cluster forget {primary}`",
+        "no node with a lease has all keys; start that at {} again with its folder, or see \
+         `freeport kv cluster forget {primary}`",
         addresses.join(" or ")
     )
 }
