@@ -166,3 +166,5 @@ echo "   update of a vector inside a value, memcached's protocol, redis' own ben
 echo "   over shared memory, a function of a user, and the server beside redis and memcached"
 echo "   ('freeport bench kv' measures properly)"
 bash scripts/demo-kv.sh "$freeport" "$out"
+echo
+bash scripts/demo-kv-cluster.sh "$freeport" "$out"

@@ -23,6 +23,11 @@ impl KvServer {
         Self::with(&[&ports[..], more].concat())
     }
 
+    /// Starts a server for clients of Redis only, with more options.
+    pub fn start_node(more: &[&str]) -> Self {
+        Self::with(&[&["--port", "0", "--json"], more].concat())
+    }
+
     /// Starts a server with just these options, and waits until it is ready.
     pub fn with(options: &[&str]) -> Self {
         let mut command = command(&[&["kv", "serve"], options].concat());

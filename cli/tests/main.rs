@@ -18,6 +18,7 @@ mod kv_clients;
 mod kv_cluster;
 mod kv_functions;
 mod kv_inspect;
+mod kv_nodes;
 mod kv_serve;
 mod kv_server;
 mod kv_tls;

@@ -3,8 +3,8 @@
 //!
 //! Nodes say where a key belongs when they are asked for one that they do not serve. So the client
 //! begins with any node, and knows after its first batches which node serves which slot. It divides
-//! a batch by that, sends all parts before it waits for replies, and sends again what a node did not
-//! execute, because the slot is elsewhere, the node is gone, or its lease has run out.
+//! a batch by that, sends all parts before it waits for replies, and sends operations again that a
+//! node did not execute, because the slot is elsewhere, the node is gone, or its lease has run out.
 
 use crate::address::Address;
 use crate::batch::Batch;

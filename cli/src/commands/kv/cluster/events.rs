@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What has changed between two states of a cluster, as lines.
+//! Changes from one state of a cluster to the next, as lines.
 
 use super::names::short;
 use freeport_kv_cluster::{Member, Move, NodeId, Shard, SlotSet, State, Topology};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cluster`: makes a cluster of servers, shows it, and changes it while it is used.
 //!
-//! Every change replaces the slot map in the registry, where the nodes see it. No subcommand needs a
-//! certain node to answer, except those that ask nodes for their progress.
+//! Every change replaces the slot map in the registry, where the nodes see it. Only a fail-over
+//! needs a certain node to answer.
 
 mod create;
 mod events;

