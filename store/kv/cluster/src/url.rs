@@ -10,7 +10,8 @@ use crate::etcd::{EtcdOptions, EtcdRegistry};
 use crate::file::FileRegistry;
 use crate::registry::{Registry, RegistryError};
 
-/// Where a registry is: `file:FOLDER`, or `etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/PREFIX]`.
+/// Where a registry is: `file:FOLDER`, or
+/// `etcd://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/PREFIX]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryUrl {
     /// A folder of this machine.

@@ -47,7 +47,7 @@ pub(super) enum CallError {
     Unauthenticated(String),
 }
 
-/// What may be done with a request whose answer is missing.
+/// The treatment of a request whose answer is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
     /// It is sent to the next member.

@@ -77,7 +77,7 @@ pub(super) struct WatchMessage {
     pub(super) error: Option<Value>,
 }
 
-/// What a watch has seen.
+/// Changes that a watch has seen.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WatchResult {
