@@ -281,7 +281,8 @@ mod tests {
             ("HTTP/1.1 503 No\r\n\r\nall the rest", 503, "all the rest", false),
             (
                 "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
-                 Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0a;x=y\r\n0123456789\r\n0\r\nField: value\r\n\r\n",
+                 Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n\
+                 0a;x=y\r\n0123456789\r\n0\r\nField: value\r\n\r\n",
                 400,
                 "abc0123456789",
                 false,
