@@ -287,9 +287,17 @@ impl Writer {
     /// # Errors
     /// An acknowledged request is missing, or a node does not answer.
     pub fn check(&mut self, routes: &Routes) -> Result<(), String> {
-        let mut connection = routes.find(&self.prefix, None).ok_or("no node has the slot")?;
-        let reading = read(&mut connection, &self.prefix).map_err(|error| error.to_string())?;
-        let reading = reading.ok_or("the slot has gone elsewhere")?;
+        let begin = Instant::now();
+        let reading = loop {
+            let connection = routes.find(&self.prefix, None);
+            let reading =
+                connection.and_then(|mut one| read(&mut one, &self.prefix).ok().flatten());
+            match reading {
+                Some(reading) => break reading,
+                None if begin.elapsed() > PATIENCE => return Err("no node has the slot".into()),
+                None => thread::sleep(PAUSE),
+            }
+        };
         self.history.check(&reading).map_err(|error| format!("{}: {error}", self.prefix))?;
         for connection in std::mem::take(&mut self.silent) {
             self.hear(connection)?;
