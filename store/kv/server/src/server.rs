@@ -247,7 +247,7 @@ impl Server {
         Stopper { shared: self.shared.clone() }
     }
 
-    /// What all workers know.
+    /// State that all workers know.
     #[cfg(test)]
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared

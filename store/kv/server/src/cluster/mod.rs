@@ -2,8 +2,8 @@
 //! A server as a node of a cluster: what it knows of the others, and which slots it serves.
 //!
 //! The agent reads the registry and sets the [`View`]. Moves of slots [stop](Cluster::stop)
-//! slots for a moment. Both make new [`Routes`], a state for each slot, which workers follow as they
-//! follow the parameters.
+//! slots for a moment. Both make new [`Routes`], a state for each slot, which workers follow as
+//! they follow the parameters.
 
 mod agent;
 mod boot;

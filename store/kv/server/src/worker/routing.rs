@@ -75,9 +75,8 @@ impl Core {
     ) -> Result<bool, Error> {
         let Some(routes) = &self.routes else { return Ok(true) };
         let spec = &command.spec;
-        if self.is_fenced && needs_lease(command) {
-            return Err(FENCED);
-        }
+        // Where a slot is may be said without a lease.
+        let is_fenced = self.is_fenced && needs_lease(command);
         let target = match (&client.transaction, spec.name) {
             (Some(transaction), "exec") => self.target_of_transaction(transaction)?,
             _ => target(spec, arguments)?,
@@ -85,7 +84,7 @@ impl Core {
         if let Some(Target { slot, is_read }) = target {
             match routes.state(slot) {
                 SlotState::Served => {}
-                SlotState::Stopped if client.queues(spec) => {}
+                SlotState::Stopped if client.queues(spec) || is_fenced => {}
                 SlotState::Stopped => return Ok(false),
                 SlotState::Copied if is_read && client.is_readonly => {}
                 SlotState::Copied | SlotState::Elsewhere | SlotState::Nobody => {
@@ -93,6 +92,9 @@ impl Core {
                     return Err(routes.view.redirection(slot, port));
                 }
             }
+        }
+        if is_fenced {
+            return Err(FENCED);
         }
         check_mode(spec, arguments).map(|()| true)
     }

@@ -28,6 +28,7 @@ impl Core {
             }
             match routes.state(slot_of(operation.key)) {
                 SlotState::Served => {}
+                SlotState::Stopped if self.is_fenced => {}
                 SlotState::Stopped => return None,
                 SlotState::Copied | SlotState::Elsewhere | SlotState::Nobody => is_here = false,
             }
@@ -38,12 +39,9 @@ impl Core {
     /// The answer to an operation that is not executed here.
     pub(super) fn answer_elsewhere(&self, operation: &Operation<'_>) -> Option<Answer> {
         let routes = self.routes.as_ref().filter(|_| has_slot(operation))?;
-        if self.is_fenced {
-            return Some((Status::Unavailable, FENCED.text().into()));
-        }
         let slot = slot_of(operation.key);
         if matches!(routes.state(slot), SlotState::Served | SlotState::Stopped) {
-            return None;
+            return self.is_fenced.then(|| (Status::Unavailable, FENCED.text().into()));
         }
         Some(match routes.view.owner(slot) {
             Some(shard) => {
