@@ -5,11 +5,11 @@ use freeport_kv_cluster::Registry;
 use freeport_kv_cluster::election::verdict;
 use freeport_testbed::wait_until;
 
-use super::Trial;
+use super::{SHORT, Trial};
 
 #[test]
 fn a_replica_takes_over_and_the_old_primary_follows() {
-    let trial = Trial::new(2);
+    let trial = Trial::new(2, SHORT);
     let (old, new) = (&trial.nodes[0], &trial.nodes[1]);
     let mut client = old.client();
     for number in 0..100 {
@@ -34,7 +34,7 @@ fn a_replica_takes_over_and_the_old_primary_follows() {
 
 #[test]
 fn the_replica_that_has_most_is_elected() {
-    let trial = Trial::new(3);
+    let trial = Trial::new(3, SHORT);
     let (old, all) = (&trial.nodes[0], [&trial.nodes[1], &trial.nodes[2]]);
     let mut client = old.client();
     let mut last = 0;
@@ -54,7 +54,7 @@ fn the_replica_that_has_most_is_elected() {
 
 #[test]
 fn a_node_that_was_never_in_step_is_not_elected() {
-    let mut trial = Trial::new(2);
+    let mut trial = Trial::new(2, SHORT);
     trial.nodes[1].stop();
     let folder = trial.nodes[1].folder.path();
     for entry in std::fs::read_dir(folder).expect("a folder") {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use freeport_testbed::wait_until;
 
-use super::{Node, Trial};
+use super::{LONG, Node, Trial};
 
 /// Counts up a number until the node redirects the client. Returns the last result.
 fn count_up(node: &Node, is_over: &AtomicBool) -> u64 {
@@ -25,7 +25,7 @@ fn count_up(node: &Node, is_over: &AtomicBool) -> u64 {
 
 #[test]
 fn nothing_is_lost_by_a_planned_change() {
-    let trial = Trial::new(3);
+    let trial = Trial::new(3, LONG);
     for (old, new) in [(0, 1), (1, 2), (2, 0)] {
         wait_until("the replica is in step", || trial.is_in_step(new));
         let is_over = AtomicBool::new(false);
@@ -53,7 +53,7 @@ fn nothing_is_lost_by_a_planned_change() {
 
 #[test]
 fn a_primary_is_not_asked_to_lead() {
-    let trial = Trial::new(1);
+    let trial = Trial::new(1, LONG);
     let reply = trial.nodes[0].client().call("CLUSTER FAILOVER");
     assert_eq!(reply, "(error) ERR You should send CLUSTER FAILOVER to a replica");
 }

@@ -6,13 +6,13 @@ use std::io::ErrorKind;
 use freeport_kv_cluster::Registry;
 use freeport_testbed::wait_until;
 
-use super::Trial;
+use super::{SHORT, Trial};
 
 const NO_LEASE: &str = "CLUSTERDOWN The lease of this node has run out";
 
 #[test]
 fn a_node_without_a_lease_refuses_commands_on_keys() {
-    let trial = Trial::new(1);
+    let trial = Trial::new(1, SHORT);
     let node = &trial.nodes[0];
     let mut client = node.client();
     assert_eq!(client.call("SET key value"), "OK");
@@ -32,7 +32,7 @@ fn a_node_without_a_lease_refuses_commands_on_keys() {
 /// A script that began in time ends without a lease: its reply leaves when the node has one again.
 #[test]
 fn replies_wait_for_the_lease() {
-    let trial = Trial::new(1);
+    let trial = Trial::new(1, SHORT);
     let node = &trial.nodes[0];
     let mut client = node.client();
     assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
@@ -56,7 +56,7 @@ fn replies_wait_for_the_lease() {
 
 #[test]
 fn a_primary_that_is_started_again_leads_again() {
-    let mut trial = Trial::new(1);
+    let mut trial = Trial::new(1, SHORT);
     assert_eq!(trial.nodes[0].client().call("SET key value"), "OK");
     trial.nodes[0].stop();
     let state = trial.registry.client().read().expect("a state");
