@@ -81,4 +81,7 @@ pub fn report_repairs(server: &Server) {
     for name in &recovery.journal.removed {
         eprintln!("recovered: {name} was not complete, and is removed");
     }
+    if let Some(reason) = &recovery.journal.lost_lineage {
+        eprintln!("recovered: lineage cannot be read, so replicas copy everything again: {reason}");
+    }
 }

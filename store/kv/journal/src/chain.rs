@@ -9,8 +9,8 @@
 //!
 //! All written bytes can be read, also those that are not durable. A segment that is
 //! [replaced](crate::replacement) after a failed sync does not change that: the new one has the
-//! same bytes at the same positions, and the old one is not written to again. A crash may take bytes
-//! from the end of the log that followers have; its [lineage](crate::lineage) tells them.
+//! same bytes at the same positions, and the old one is not written to again. A crash may take
+//! bytes from the end of the log that followers have; the [lineage](crate::lineage) shows that.
 
 use crate::disk::File;
 use crate::folder::Folder;
@@ -47,18 +47,14 @@ impl Link {
 pub(crate) struct Place {
     /// Position of its next batch.
     pub position: AtomicU64,
-    /// Bytes that it may be behind the end of the log.
+    /// Bytes of freed segments that are kept for it.
     pub limit: u64,
 }
 
 impl Place {
-    /// Bytes by which the follower is behind `end`.
-    pub fn behind(&self, end: u64) -> u64 {
-        end.saturating_sub(self.position.load(Ordering::Relaxed))
-    }
-
-    pub fn is_within_limit(&self, end: u64) -> bool {
-        self.behind(end) <= self.limit
+    /// Bytes between the follower and a position.
+    pub fn before(&self, position: u64) -> u64 {
+        position.saturating_sub(self.position.load(Ordering::Relaxed))
     }
 }
 
@@ -108,12 +104,12 @@ impl Chain {
     /// Drops segments that nobody wants: the manifest does not name them, no follower reads them,
     /// and later ones of that kind have `backlog_bytes`. Opens the others that are about to lose
     /// their names.
-    pub fn trim(&mut self, folder: &Folder, manifest: &Manifest, backlog_bytes: u64, end: u64) {
+    pub fn trim(&mut self, folder: &Folder, manifest: &Manifest, backlog_bytes: u64) {
         self.followers.retain(|other| other.strong_count() > 0);
-        let places = self.followers.iter().filter_map(Weak::upgrade);
-        let places = places.filter(|place| place.is_within_limit(end));
-        let floor = places.map(|place| place.position.load(Ordering::Relaxed)).min();
         let named = manifest.segments[0].position;
+        let places = self.followers.iter().filter_map(Weak::upgrade);
+        let places = places.filter(|place| place.before(named) <= place.limit);
+        let floor = places.map(|place| place.position.load(Ordering::Relaxed)).min();
         let mut sum = 0;
         let mut first = 0;
         for (at, pair) in self.links.windows(2).enumerate().rev() {

@@ -111,7 +111,7 @@ impl Faults {
         self.state().failing_syncs = count;
     }
 
-    /// The next sync of a file does not return before [`Faults::release_sync`]. Others do meanwhile.
+    /// The next sync of a file waits for [`Faults::release_sync`]. Others do not.
     pub fn hold_sync(&self) {
         self.state().held = Held::Next;
     }

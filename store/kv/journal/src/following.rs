@@ -50,10 +50,10 @@ pub enum FollowError {
         /// The end of the log.
         end: Position,
     },
-    /// The follower is further behind than its limit.
-    #[error("the follower is {bytes} bytes behind, which is more than its limit")]
+    /// The follower is too slow: for it, more of the log would have to be kept than its limit.
+    #[error("the follower is {bytes} bytes behind the log that is kept, more than its limit")]
     Behind {
-        /// Bytes between the follower and the end of the log.
+        /// Bytes between the follower and the first segment that the folder has anyway.
         bytes: u64,
     },
     /// A file cannot be read as it was written. The follower needs the whole state.
@@ -90,8 +90,9 @@ impl FollowError {
 }
 
 impl Journal {
-    /// Follows the log from the position of a batch on, or from the end. A follower that gets more
-    /// than `limit` bytes behind the end fails.
+    /// Follows the log from the position of a batch on, or from the end. At most `limit` bytes of
+    /// segments that snapshots free are kept for a slow follower; with more it fails. Bytes that
+    /// the folder has anyway do not count.
     ///
     /// # Errors
     ///
@@ -175,7 +176,7 @@ impl Follower {
     /// All of [`FollowError`]. The follower cannot be used after it.
     pub fn next_batch(&mut self, timeout: Duration) -> Result<Option<Batch<'_>>, FollowError> {
         let deadline = Instant::now() + timeout;
-        let bytes = self.behind();
+        let bytes = self.place.before(self.shared.named_from.load(Ordering::Relaxed));
         if bytes > self.place.limit {
             return Err(FollowError::Behind { bytes });
         }
@@ -203,7 +204,7 @@ impl Follower {
 
     /// Bytes between the next batch and the end of the log.
     pub fn behind(&self) -> u64 {
-        self.place.behind(self.shared.end.load(Ordering::Acquire))
+        self.place.before(self.shared.end.load(Ordering::Acquire))
     }
 
     /// Waits until more can be read. Returns false at the deadline.

@@ -10,6 +10,7 @@
 //! | `manifest` | a text that names the snapshot and the segments that make up the state |
 //! | `snapshot.N` | blocks of entries, and a mark at the end |
 //! | `log.N` | a segment of the log: batches of units |
+//! | `lineage` | a text that names the histories of a log that others follow |
 //! | `lock` | number of the process that has the folder |
 //!
 //! # Use
@@ -22,6 +23,11 @@
 //!    before anybody can see the change.
 //! 4. The reply is sent when [`Journal::released`] has reached the position of the append.
 //! 5. Now and then [`Journal::begin_snapshot`], so that the log becomes short again.
+//!
+//! Other servers follow the log ([`Journal::follow`]) from the whole state
+//! ([`Journal::read_snapshot`]) or from where they were, if the [`Lineage`] covers that. They
+//! install the state ([`Journal::install`]), and their logs are copies
+//! ([`Journal::append_copy`]).
 //!
 //! ```
 //! use freeport_kv_journal::{Journal, Options, Policy, Replay, Units};

@@ -217,6 +217,7 @@ fn shared(folder: Folder, options: &Options, tail: Tail, lineage: Lineage) -> Sh
         retry_interval: options.retry_interval,
         end: AtomicU64::new(tail.end),
         released: AtomicU64::new(tail.end),
+        named_from: AtomicU64::new(tail.manifest.segments[0].position),
         tail: Mutex::new(tail),
         work: Condvar::new(),
         progress: Condvar::new(),

@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     pub more: Condvar,
     pub end: AtomicU64,
     pub released: AtomicU64,
+    /// Position of the first segment that the manifest names.
+    pub named_from: AtomicU64,
     pub is_failing: AtomicBool,
     /// The last attempt to reserve space on the disk was in vain.
     pub is_short: AtomicBool,
@@ -245,8 +247,8 @@ impl Shared {
         tail.is_named = tail.manifest.last() == tail.segment;
         tail.garbage.extend(garbage);
         if stored.is_ok() {
-            let (folder, end) = (&self.folder, tail.end);
-            tail.chain.trim(folder, &tail.manifest, self.backlog_bytes, end);
+            self.named_from.store(tail.manifest.segments[0].position, Ordering::Relaxed);
+            tail.chain.trim(&self.folder, &tail.manifest, self.backlog_bytes);
             for path in tail.garbage.drain(..) {
                 self.folder.remove(&path);
             }

@@ -4,33 +4,39 @@
 //! same batches at the same positions.
 
 use crate::state::{State, complete, number, open, reopened, wait_for};
-use freeport_kv_journal::disk::SystemDisk;
 use freeport_kv_journal::faulty::{Faults, FaultyDisk};
+use freeport_kv_journal::memory::MemoryDisk;
 use freeport_kv_journal::{
     Batch, CopyError, Follower, Items, Journal, Lineage, Options, Policy, Position, Units,
 };
 use freeport_testbed::effort::usual_or_long;
 use freeport_testbed::wait::{PATIENCE, wait_until};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const NO_LIMIT: u64 = u64::MAX;
 
+/// Bytes of the log between two faults.
+const DISTURBANCE_BYTES: u64 = 500;
+
 /// Batches by their positions.
 type Log = BTreeMap<u64, Vec<u64>>;
 
-fn options(folder: &Path, policy: Policy, disk: FaultyDisk) -> Options {
-    Options {
+/// A journal in memory, whose disk can fail.
+fn options(policy: Policy) -> (Options, Arc<Faults>) {
+    let disk = FaultyDisk::new(Arc::new(MemoryDisk::default()));
+    let faults = disk.faults().clone();
+    let options = Options {
         policy,
         disk: Arc::new(disk),
         backlog_bytes: 2_000,
         sync_interval: Duration::from_millis(2),
         retry_interval: Duration::from_millis(1),
-        ..Options::new(folder)
-    }
+        ..Options::new("folder")
+    };
+    (options, faults)
 }
 
 /// A log that is appended to, and everything that was appended.
@@ -64,32 +70,40 @@ impl Life {
 
     /// The server: it takes snapshots, now and then or because it has to, while the disk fails.
     fn disturb(&self, faults: &Faults) {
-        while !self.is_over.load(Ordering::Relaxed) {
+        let is_over = || self.is_over.load(Ordering::Relaxed);
+        let mut last = self.journal.end().0;
+        while !is_over() {
+            wait_until("there is something to do", || {
+                let end = self.journal.end().0;
+                is_over() || self.journal.wants_snapshot() || end > last + DISTURBANCE_BYTES
+            });
+            last = self.journal.end().0;
             match fastrand::u8(0..4) {
                 0 => faults.fail_syncs(1),
                 1 => faults.fail_writes(1),
                 2 => faults.set_longest_write(Some(fastrand::usize(1..50))),
                 _ => faults.set_longest_write(None),
             }
-            if (self.journal.wants_snapshot() || fastrand::bool())
-                && let Ok(writer) = self.journal.begin_snapshot()
-            {
-                // The disk may fail; another one is begun then.
-                let _ = complete(writer, []);
+            if self.journal.wants_snapshot() || fastrand::bool() {
+                self.snapshot();
             }
-            std::thread::yield_now();
         }
-        // The appending threads have ended, but not everything they did is written.
+        // The appending threads have ended, but perhaps not everything they did is written.
+        faults.fail_syncs(0);
+        faults.fail_writes(0);
         wait_until("the faults end", || {
-            faults.fail_syncs(0);
-            faults.fail_writes(0);
-            if self.journal.wants_snapshot()
-                && let Ok(writer) = self.journal.begin_snapshot()
-            {
-                let _ = complete(writer, []);
+            if self.journal.wants_snapshot() {
+                self.snapshot();
             }
             self.journal.failure().is_none()
         });
+    }
+
+    fn snapshot(&self) {
+        if let Ok(writer) = self.journal.begin_snapshot() {
+            // The disk may fail; another one is begun then.
+            let _ = complete(writer, []);
+        }
     }
 
     /// A follower from a random batch on, to the end.
@@ -146,11 +160,9 @@ fn followers_and_copies_see_the_same_log() {
     let policies = [Policy::Always, Policy::EverySecond, Policy::Never];
     for round in 0..usual_or_long(3, 60) {
         let (policy, other) = (policies[round % 3], policies[(round + 1) % 3]);
-        let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
-        let disk = FaultyDisk::new(Arc::new(SystemDisk));
-        let faults = disk.faults().clone();
-        let (journal, ..) = open(&options(folders[0].path(), policy, disk)).expect("a new folder");
-        let copied = options(folders[1].path(), other, FaultyDisk::new(Arc::new(SystemDisk)));
+        let (original, faults) = options(policy);
+        let (journal, ..) = open(&original).expect("a new folder");
+        let (copied, _) = options(other);
         let (copy, ..) = open(&copied).expect("a new folder");
         copy.set_follower(true);
         let life = Life { journal, log: Mutex::default(), is_over: AtomicBool::new(false) };
@@ -207,10 +219,8 @@ fn a_copy_takes_only_the_batch_that_follows() {
 
 #[test]
 fn a_copy_on_a_full_disk_waits_for_room() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let disk = FaultyDisk::new(Arc::new(SystemDisk));
-    let faults = disk.faults().clone();
-    let options = Options { preallocate_bytes: 0, ..options(folder.path(), Policy::Always, disk) };
+    let (options, faults) = options(Policy::Always);
+    let options = Options { preallocate_bytes: 0, ..options };
     let (copy, ..) = open(&options).expect("a new folder");
     copy.set_follower(true);
     faults.set_room(Some(0));

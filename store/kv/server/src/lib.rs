@@ -47,7 +47,7 @@ mod tracking;
 mod worker;
 
 pub use census::Census;
-pub use cluster::{ClusterOptions, IdentityError, View};
+pub use cluster::{ClusterOptions, IdentityError};
 pub use error::ServerError;
 pub use freeport_kv_journal::{Policy, Progress, Recovered};
 pub use options::{Bind, EvictionPolicy, Options};

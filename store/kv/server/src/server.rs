@@ -247,6 +247,12 @@ impl Server {
         Stopper { shared: self.shared.clone() }
     }
 
+    /// What all workers know.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Counts what the workers hold. Waits for all of them.
     pub fn census(&self) -> Census {
         Census::take(&self.shared)

@@ -12,6 +12,8 @@ mod identity;
 mod redirect;
 mod routes;
 #[cfg(test)]
+mod stopping;
+#[cfg(test)]
 mod testing;
 mod view;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the node does with commands on each slot, at present.
+//! How the node treats commands on each slot, at present.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use freeport_kv_protocol::slots::SLOTS;
 
 use super::view::View;
 
-/// What a node does with commands on a slot.
+/// How a node treats commands on a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SlotState {
@@ -24,7 +24,7 @@ pub enum SlotState {
     Nobody,
 }
 
-/// Who stops slots. Each resumes what it has stopped.
+/// A part of the server that stops slots. Each resumes what it has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopper {
     /// A move of slots to another shard.
@@ -80,7 +80,7 @@ impl Routes {
         Self { view, hands_over: !stopped.handed_over.is_empty(), stopped, states }
     }
 
-    /// What the node does with commands on a slot.
+    /// How the node treats commands on a slot.
     ///
     /// # Panics
     /// No slot has that number.

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use freeport_kv_commands::Table;
+use freeport_kv_commands::{Spec, Table};
 use freeport_kv_keyspace::RawEntry;
 use freeport_kv_protocol::slots::slot_of;
 use thiserror::Error;
@@ -138,10 +138,9 @@ impl Divider {
                     }
                 }
                 Record::Command { arguments, .. } => {
-                    if let Some(command) = self.table.get(arguments[0]) {
-                        let keys = &command.spec.keys;
+                    if let Some(spec) = self.spec(&arguments) {
                         // Those that exist are visited before the error.
-                        let _ = keys.visit(&arguments, |at| visit(arguments[at]));
+                        let _ = spec.keys.visit(&arguments, |at| visit(arguments[at]));
                     }
                 }
                 Record::Time(_) | Record::Functions { .. } => {}
@@ -171,6 +170,12 @@ impl Divider {
         Ok(())
     }
 
+    /// The command of a record, if its number of arguments is right.
+    fn spec(&self, arguments: &[&[u8]]) -> Option<&Spec> {
+        let spec = &self.table.get(arguments[0])?.spec;
+        spec.check_arity(arguments.len()).is_ok().then_some(spec)
+    }
+
     fn place(
         &self,
         record: &Record<'_>,
@@ -192,11 +197,11 @@ impl Divider {
         choose: &impl Fn(u16) -> Option<usize>,
     ) -> Result<Place, DivisionError> {
         let name = || String::from_utf8_lossy(arguments[0]).to_ascii_uppercase();
-        let Some(command) = self.table.get(arguments[0]) else {
+        let Some(spec) = self.spec(arguments) else {
             return Err(DivisionError::Unreadable(format!("an unknown command, {}", name())));
         };
         let is_copy_of = |word: &&[u8]| word.eq_ignore_ascii_case(b"db");
-        match (command.spec.name, database) {
+        match (spec.name, database) {
             ("flushall", _) | ("flushdb", DATABASE) => return Ok(Place::All),
             // They bring keys from other databases, which a cluster refuses.
             ("swapdb" | "move", _) => return Err(DivisionError::Mixed(name())),
@@ -206,11 +211,11 @@ impl Divider {
             (_, DATABASE) => {}
             _ => return Ok(Place::None),
         }
-        if command.spec.keys.needs_all(arguments) {
+        if spec.keys.needs_all(arguments) {
             return Err(DivisionError::Mixed(name()));
         }
         let mut slots = vec![];
-        let visited = command.spec.keys.visit(arguments, |at| slots.push(slot_of(arguments[at])));
+        let visited = spec.keys.visit(arguments, |at| slots.push(slot_of(arguments[at])));
         visited.map_err(|error| DivisionError::Unreadable(error.text().to_owned()))?;
         let Some(&first) = slots.first() else { return Ok(Place::None) };
         let is_one = slots.iter().all(|slot| *slot == first);
@@ -274,7 +279,7 @@ mod tests {
             LazyLock::new(|| Table::new(FAMILIES.iter().copied().flatten().copied()));
         let arguments = words(line);
         let command = TABLE.get(arguments[0]).expect("there is such a command");
-        let (mut effects, mut reply) = (Effects::default(), vec![]);
+        let (mut effects, mut reply) = (Effects { records: true, ..Effects::default() }, vec![]);
         let session = Session { may_block: false, ..Session::new(0) };
         let mut call = Call::new(&arguments, session, (store, &mut effects), NOW_MS, &mut reply);
         let has_succeeded = command.execute(&mut call);
@@ -323,7 +328,7 @@ mod tests {
     #[test]
     fn both_parts_of_a_log_have_everything() {
         let divider = divider();
-        let choose = |slot: u16| Some(usize::from(slot % 3 == 0));
+        let choose = |slot: u16| Some(usize::from(slot.is_multiple_of(3)));
         let mut random = fastrand::Rng::with_seed(freeport_testbed::seed());
         let (mut whole, mut parts) = (store(), [store(), store()]);
         let mut appliers = [Applier::new(2), Applier::new(2)];
@@ -359,7 +364,12 @@ mod tests {
         assert!(one.keys().all(|key| choose(slot_of(key)) == Some(0)) && !one.is_empty());
         assert!(other.keys().all(|key| choose(slot_of(key)) == Some(1)) && !other.is_empty());
         let both: BTreeMap<_, _> = one.into_iter().chain(other).collect();
-        assert!(both == whole, "{} keys, and {} in both parts", whole.len(), both.len());
+        let differing: Vec<_> = whole
+            .keys()
+            .filter(|key| whole.get(*key) != both.get(*key))
+            .map(|key| String::from_utf8_lossy(key))
+            .collect();
+        assert!(differing.is_empty() && whole.len() == both.len(), "{differing:?}");
     }
 
     #[test]
@@ -392,6 +402,27 @@ mod tests {
         divider().entry(&functions, |_| Some(0), &mut parts).expect("it is divided");
         assert!(parts[0].is_empty());
         assert!(divider().entry(&[7], |_| None, &mut []).is_err());
+    }
+
+    /// The bytes come from another server.
+    #[test]
+    fn damaged_units_are_no_panic() {
+        let (mut random, mut store) = (fastrand::Rng::with_seed(freeport_testbed::seed()), store());
+        let (divider, mut refused) = (divider(), 0);
+        for _ in 0..3_000 {
+            let mut unit = vec![];
+            let line = random_command(&mut random, 1);
+            execute(&mut store, &line, &mut unit);
+            write_pairs(&mut unit, &image(&mut store)[..]);
+            for _ in 0..random.u8(1..4) {
+                let at = random.usize(..unit.len());
+                unit[at] = random.u8(..);
+            }
+            let mut parts = vec![vec![]];
+            refused += usize::from(divider.unit(&unit, |_| Some(0), &mut parts).is_err());
+            let _ = divider.visit_keys(&unit, |_| ());
+        }
+        assert!(refused > 0);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use freeport_kv_cluster::{Move, Revision};
+use freeport_kv_cluster::{Move, Revision, Shard};
 use freeport_kv_journal::{Items, Position};
 use freeport_kv_protocol::replication::{Frame, ReadError};
 use freeport_kv_protocol::slots::worker_of_slot;
@@ -286,12 +286,21 @@ impl<'a> Importer<'a> {
         let journal = &self.persistence.journal;
         let end = journal.end();
         journal.sync().map_err(text)?;
-        let is_behind = || self.replication.replicas().iter().any(|it| it.acked < end);
-        while journal.released() < end || is_behind() {
+        while journal.released() < end || !self.is_replicated(end) {
             self.check()?;
             std::thread::sleep(LOOK_EVERY);
         }
         Ok(())
+    }
+
+    /// All replicas that have a lease, of which each could replace this server, have a part of the
+    /// log.
+    fn is_replicated(&self, end: Position) -> bool {
+        let view = self.cluster.view();
+        let reports = self.replication.replicas();
+        let has_it = |node| reports.iter().any(|it| it.node == Some(node) && it.acked >= end);
+        let replicas = view.shard().into_iter().flat_map(Shard::replicas);
+        replicas.filter(|it| view.is_present(it.id)).all(|it| has_it(it.id))
     }
 
     /// Waits until this server knows the topology by which it has the slots.

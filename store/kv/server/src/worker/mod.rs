@@ -163,7 +163,7 @@ pub struct Core {
     pub pause: Option<Pause>,
     /// Workers and clients that see all commands.
     pub monitors: Vec<(usize, u64)>,
-    /// What is done with commands on each slot, if the server is a node of a cluster.
+    /// How commands on each slot are treated, if the server is a node of a cluster.
     pub routes: Option<Arc<Routes>>,
     /// There is a pause, a monitor, or a limit of memory above which commands are refused.
     pub is_guarded: bool,

@@ -102,7 +102,7 @@ fn shown(client: &mut Client, line: &str, (id, port): (&str, u16)) -> String {
         .replace(&bus, ":PORT")
         .replace(&format!("127.0.0.1:{port}@0"), ":PORT")
         .replace(&format!(":{port}\r\n"), ":PORT\r\n")
-        .replace("- 0 0 1 connected", "- 0 0 0 connected")
+        .replace("- 0 0 2 connected", "- 0 0 0 connected")
 }
 
 #[test]

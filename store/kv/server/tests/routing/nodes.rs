@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freeport_kv_cluster::{
-    Address, Member, MemoryRegistry, NodeId, Registry, Revision, Shard, ShardId, Topology,
+    Address, Member, MemoryRegistry, NodeId, Registry, Shard, ShardId, SwapError, Topology,
 };
 use freeport_kv_server::{Bind, ClusterOptions, Options, PersistenceOptions, Server};
 use freeport_testbed::wait::wait_until;
@@ -17,8 +17,6 @@ use crate::client::{Client, server_with};
 pub struct Nodes {
     pub all: Vec<Node>,
     registry: MemoryRegistry,
-    revision: Option<Revision>,
-    epoch: u64,
     /// A name for each shard that there has been.
     shards: Vec<ShardId>,
 }
@@ -37,7 +35,7 @@ impl Node {
         let cluster = ClusterOptions {
             registry: Arc::new(registry.client()),
             address,
-            timeout: Duration::from_secs(60),
+            timeout: Duration::from_secs(10),
         };
         let server = server_with(Options {
             workers,
@@ -83,37 +81,69 @@ impl Nodes {
                 client.call("GET x") == "(error) CLUSTERDOWN Hash slot not served"
             });
         }
-        Self { all, registry, revision: None, epoch: 0, shards: vec![] }
+        Self { all, registry, shards: vec![] }
     }
 
     /// Replaces the slot map. Each shard has slots and the numbers of its nodes, of which the first
     /// is the primary. Waits until all nodes know it.
     pub fn set(&mut self, shards: &[(&str, &[usize])]) {
         self.shards.resize_with(shards.len().max(self.shards.len()), ShardId::random);
-        let shard = |((slots, nodes), id): (&(&str, &[usize]), &ShardId)| Shard {
-            id: *id,
-            slots: slots.parse().expect("slots"),
-            primary: self.all[nodes[0]].id,
-            term: 1,
-            since: 0,
-            members: nodes.iter().map(|number| self.all[*number].member()).collect(),
-        };
-        self.epoch += 1;
-        let topology = Topology {
-            epoch: self.epoch,
-            shards: shards.iter().zip(&self.shards).map(shard).collect(),
-            moves: vec![],
-        };
         let registry = self.registry.client();
-        let revision = registry.swap(self.revision, None, &topology).expect("it is right");
-        self.revision = Some(revision);
-        let epoch = format!("cluster_current_epoch:{}\r\n", self.epoch);
+        wait_until("the slot map is replaced", || {
+            let stored = registry.read().expect("it is in memory").topology;
+            let topology = self.topology(shards, stored.as_ref().map(|stored| &stored.topology));
+            // Primaries begin terms meanwhile.
+            match registry.swap(stored.map(|stored| stored.revision), None, &topology) {
+                Ok(_) => true,
+                Err(SwapError::Changed) => false,
+                Err(error) => panic!("{error}"),
+            }
+        });
+        let served = |(slots, nodes): &(&str, &[usize])| {
+            format!("{} {}", self.all[nodes[0]].id, slots.replace(',', " "))
+        };
+        let mut expected: Vec<String> = shards.iter().map(served).collect();
+        expected.sort();
         for node in &self.all {
             let mut client = node.client();
             wait_until("the node knows the slot map", || {
-                let text = client.ask("CLUSTER INFO");
-                text.contains(&epoch) && text.contains("cluster_slots_fail:0")
+                client.call("CLUSTER INFO").contains("cluster_slots_fail:0")
+                    && primaries(&client.ask("CLUSTER NODES")) == expected
             });
         }
     }
+
+    /// A slot map. Shards that there are keep their terms.
+    fn topology(&self, shards: &[(&str, &[usize])], stored: Option<&Topology>) -> Topology {
+        let shard = |((slots, nodes), id): (&(&str, &[usize]), &ShardId)| {
+            let present = stored.and_then(|stored| stored.shard(*id));
+            Shard {
+                id: *id,
+                slots: slots.parse().expect("slots"),
+                primary: self.all[nodes[0]].id,
+                term: present.map_or(1, |present| present.term),
+                since: present.map_or(0, |present| present.since),
+                members: nodes.iter().map(|number| self.all[*number].member()).collect(),
+            }
+        };
+        Topology {
+            epoch: stored.map_or(1, |stored| stored.epoch + 1),
+            shards: shards.iter().zip(&self.shards).map(shard).collect(),
+            moves: vec![],
+        }
+    }
+}
+
+/// Primaries with their slots, in the order of their names, from `CLUSTER NODES`.
+fn primaries(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let of_primary = lines.filter_map(|words| match words[..] {
+        [id, _, flags, "-", _, _, _, _, ref slots @ ..] if flags.contains("master") => {
+            Some(format!("{id} {}", slots.join(" ")))
+        }
+        _ => None,
+    });
+    let mut all: Vec<String> = of_primary.collect();
+    all.sort();
+    all
 }

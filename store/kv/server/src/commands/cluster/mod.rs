@@ -135,7 +135,7 @@ fn node<'a>(context: &'a Context<'_>) -> Result<&'a Cluster, Error> {
     context.core.shared.cluster.as_ref().ok_or(DISABLED)
 }
 
-/// What the node has seen of the cluster.
+/// The cluster, as the node has seen it.
 fn view(context: &Context<'_>) -> Result<Arc<View>, Error> {
     context.core.routes.as_ref().map(|routes| routes.view.clone()).ok_or(DISABLED)
 }
