@@ -11,6 +11,7 @@ use freeport_kv_cluster::{
     Move, NodeId, Registry, RegistryError, Revision, ShardId, SlotSet, State, SwapError, boot_time,
 };
 use freeport_testbed::wait::PATIENCE;
+use freeport_testbed::wait_until;
 
 use crate::fixture::{Fixture, LONG, presence, topology};
 
@@ -196,12 +197,16 @@ fn waiting_ends_with_a_change(fixture: &Fixture) {
 }
 
 fn waiting_ends_with_the_end_of_a_lease(fixture: &Fixture) {
-    let (registry, node) = (fixture.open(), NodeId::random());
-    let begin = boot_time();
-    registry.keep(node, &presence(1, 0), SHORT).expect("nobody has it");
-    let other = fixture.open();
-    let seen = other.read().expect("it answers");
-    assert!(seen.nodes.contains_key(&node));
+    let (registry, other, node) = (fixture.open(), fixture.open(), NodeId::random());
+    let mut begin = boot_time();
+    let mut seen = State::default();
+    // On a loaded machine, the lease may have ended before it is looked at.
+    wait_until("the lease is seen", || {
+        begin = boot_time();
+        registry.keep(node, &presence(1, 0), SHORT).expect("nobody else has it");
+        seen = other.read().expect("it answers");
+        seen.nodes.contains_key(&node)
+    });
     let state = other.wait(&seen, PATIENCE).expect("it answers");
     assert!(state.nodes.is_empty(), "{state:?}");
     assert!(boot_time() - begin >= SHORT);

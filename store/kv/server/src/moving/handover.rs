@@ -197,7 +197,7 @@ impl<'a> Handover<'a> {
                 if versioned.revision == revision {
                     let mut topology = versioned.topology;
                     topology.epoch += 1;
-                    // Whatever comes out is seen when the registry is read again.
+                    // The next reading of the registry shows the result.
                     let _ = registry.swap(Some(revision), None, &topology);
                 } else {
                     return self.judge(&versioned);

@@ -51,7 +51,7 @@ pub(super) fn run(shared: &Arc<Shared>, wanted: &Move, stop: &Stop) {
                 importer.tracker.fail(reason);
             }
         }
-        // One that went on for long has not failed at once again.
+        // After a long attempt, the next one may begin soon.
         pause = if begun.elapsed() > PAUSES[1] { PAUSES[0] } else { (2 * pause).min(PAUSES[1]) };
         stop.wait(pause);
     }
@@ -70,7 +70,7 @@ struct Importer<'a> {
     stop: &'a Stop,
 }
 
-/// What workers were sent during one attempt.
+/// Units that workers were sent during one attempt.
 struct Sent {
     done: Sender<Result<(), String>>,
     answers: Receiver<Result<(), String>>,
@@ -129,7 +129,7 @@ impl<'a> Importer<'a> {
         self.tracker.set_stage(Stage::Snapshot);
         let mut sent = Sent::new(clears);
         let end = self.follow(&mut link, &mut sent);
-        // What is still on its way must not arrive after the next purge.
+        // Units that are still under way must not arrive after the next purge.
         sent.settle();
         end
     }

@@ -70,6 +70,8 @@ impl Core {
         }
         let mut buffer = [0; BUFFER_BYTES];
         let Received::Bytes(bytes) = connection.receive(&mut buffer) else { return };
+        // The replies that follow depend on no key, also without a lease.
+        connection.guard_output();
         let mut input = std::mem::take(&mut connection.input);
         input.extend_from_slice(&buffer[..bytes]);
         if let Peer::Resp { reader, client } = &mut connection.peer {
@@ -80,7 +82,7 @@ impl Core {
         connection.is_input_left = !connection.input.is_empty();
         // A failure is found at its next turn.
         self.flush_log();
-        self.send(id, connection);
+        self.send_as_guarded(id, connection);
     }
 
     /// Answers complete requests; returns their bytes.

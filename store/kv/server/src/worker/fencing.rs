@@ -37,7 +37,7 @@ impl Core {
     pub(super) fn pass_fence(&mut self, id: u64, connection: &mut Connection) -> Passage {
         match &self.shared.cluster {
             Some(cluster) => {
-                let passage = self.fencing.pass(self.is_fenced, &cluster.fence, connection);
+                let passage = self.fencing.pass(&cluster.fence, connection);
                 if passage == Passage::Waits && !connection.holding.is_fenced {
                     connection.holding.is_fenced = true;
                     self.fencing.held.push(id);
@@ -57,12 +57,7 @@ impl Core {
 }
 
 impl Fencing {
-    fn pass(&self, is_fenced: bool, fence: &Fence, connection: &mut Connection) -> Passage {
-        // What a connection's own turn adds without a lease is refusals. Callers guard the rest, as
-        // replies of other workers.
-        if !is_fenced {
-            connection.guard_output();
-        }
+    fn pass(&self, fence: &Fence, connection: &Connection) -> Passage {
         // The number is read after the lease: a new lease comes with the number that belongs to it.
         let is_valid = fence.is_valid();
         if !connection.has_guarded() {

@@ -194,6 +194,16 @@ impl Core {
     /// has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
+        // What the turn of a connection adds without a lease is refusals.
+        if self.routes.is_some() && !self.is_fenced {
+            connection.guard_output();
+        }
+        self.send_as_guarded(id, connection)
+    }
+
+    /// The same; output that was added since [`Connection::guard_output`] depends on no key.
+    #[inline]
+    pub(super) fn send_as_guarded(&mut self, id: u64, connection: &mut Connection) -> bool {
         if connection.holding.is_on
             && let Some(log) = &mut self.log
         {

@@ -18,7 +18,7 @@ const TAGS: usize = 64;
 /// Clients that write.
 const WRITERS: usize = 3;
 
-/// What a writer knows of its keys.
+/// Values of keys, as their writer knows them.
 struct Known {
     /// Number of increments for each tag.
     counts: Vec<i64>,

@@ -44,7 +44,7 @@ fn ms(milliseconds: u64) -> Duration {
 
 #[test]
 fn no_promise_is_broken() {
-    let (first, count) = (seed(), number("FREEPORT_RUNS").unwrap_or(usual_or_long(1_000, 100_000)));
+    let (first, count) = (seed(), number("FREEPORT_RUNS").unwrap_or(usual_or_long(400, 100_000)));
     let (mut acknowledged, mut changes) = (0, 0);
     for seed in first..first + count {
         let mut world = World::new(seed, None);
