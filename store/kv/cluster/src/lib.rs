@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Clusters of key-value servers.
 //!
-//! The slot map ([`Topology`]) and a lease for each node ([`Presence`]) are in a [`Registry`], which
-//! decides about every change by compare-and-swap: etcd, or a file of one machine. There is no other
-//! consensus, and nodes do not gossip.
+//! The slot map ([`Topology`]) and a lease for each node ([`Presence`]) are in a [`Registry`],
+//! which decides about every change by compare-and-swap: etcd, or a file of one machine. There is
+//! no other consensus, and nodes do not gossip.
 
 #![forbid(unsafe_code)]
 

@@ -75,8 +75,8 @@ impl State {
 ///
 /// # Promises
 /// - All calls of all nodes take effect one after the other.
-/// - A lease that [`Registry::keep`] began or prolonged lasts for at least its time from the begin of
-///   that call, by a clock that does not stop while a machine sleeps.
+/// - A lease that [`Registry::keep`] began or prolonged lasts for at least its time from the begin
+///   of that call, by a clock that does not stop while a machine sleeps.
 /// - A lease ends by itself some time after that, if nobody prolongs it.
 pub trait Registry: Send + Sync {
     /// The present contents.

@@ -280,8 +280,9 @@ mod tests {
             ("HTTP/1.1 200 OK\r\ncontent-length:0\r\n\r\n", 200, "", true),
             ("HTTP/1.1 503 No\r\n\r\nall the rest", 503, "all the rest", false),
             (
-                "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
-                 3\r\nabc\r\n0a;x=y\r\n0123456789\r\n0\r\nField: value\r\n\r\n",
+                "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+                 Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n\
+                 0a;x=y\r\n0123456789\r\n0\r\nField: value\r\n\r\n",
                 400,
                 "abc0123456789",
                 false,
