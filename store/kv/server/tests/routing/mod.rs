@@ -4,5 +4,6 @@
 mod batched;
 mod beside_redis;
 mod nodes;
+mod programs;
 mod redirects;
 mod reports;
