@@ -158,7 +158,7 @@ fn copy_batch(copy: &Journal, units: &mut Units, batch: &Batch<'_>) {
 #[test]
 fn followers_and_copies_see_the_same_log() {
     let policies = [Policy::Always, Policy::EverySecond, Policy::Never];
-    for round in 0..usual_or_long(3, 60) {
+    for round in 0..usual_or_long(3, 20) {
         let (policy, other) = (policies[round % 3], policies[(round + 1) % 3]);
         let (original, faults) = options(policy);
         let (journal, ..) = open(&original).expect("a new folder");

@@ -24,9 +24,9 @@ impl Replay for State {
     }
 }
 
-/// The number of a unit or an entry.
+/// The number of a unit or an entry, which may have more bytes behind it.
 pub fn number(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes.try_into().expect("a number has eight bytes"))
+    u64::from_le_bytes(*bytes.first_chunk().expect("a number has eight bytes"))
 }
 
 /// Opens a journal, and returns what it recovers.

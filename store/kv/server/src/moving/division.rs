@@ -2,9 +2,9 @@
 //! Divides a snapshot and a log by slots: what concerns the slots that move, and among them what
 //! each worker has to execute.
 //!
-//! Commands of a cluster have all their keys in one slot, so a record belongs to one slot. Units are
-//! divided nevertheless: a script may have evicted keys of other slots, and a log may be older than
-//! the cluster. A record of such times that needs keys of several slots cannot be divided; the
+//! Commands of a cluster have all their keys in one slot, so a record belongs to one slot. Units
+//! are divided nevertheless: a script may have evicted keys of other slots, and a log may be older
+//! than the cluster. A record of such times that needs keys of several slots cannot be divided; the
 //! source then writes a snapshot, which has no such records behind it.
 
 use std::sync::Arc;
@@ -54,8 +54,8 @@ impl Divider {
     }
 
     /// Appends each record of a unit to the part that is chosen for its slot, if one is. So parts
-    /// that are empty before are units of their own. Returns whether all keys were removed: then the
-    /// parts have only what came after that.
+    /// that are empty before are units of their own. Returns whether all keys were removed: then
+    /// the parts have only what came after that.
     ///
     /// # Errors
     /// See [`DivisionError`].

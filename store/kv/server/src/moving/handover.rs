@@ -5,8 +5,8 @@
 //! 2. Commands on the slots wait, and the log has all that were executed.
 //! 3. It sends the log up to there. The target and its replicas have everything when the target
 //!    answers.
-//! 4. It replaces the topology of step 1, and no other. So this fails if anything has changed since:
-//!    a primary, or an attempt that the target has begun anew.
+//! 4. It replaces the topology of step 1, and no other. So this fails if anything has changed
+//!    since: a primary, or an attempt that the target has begun anew.
 //! 5. Clients continue when both sides know the new topology, and are sent to the target.
 //!
 //! If the answer of the registry gets lost, the replacement may still happen later. Clients wait
@@ -42,8 +42,8 @@ pub(super) enum Outcome {
 pub(super) struct Handover<'a> {
     exporter: &'a Exporter<'a>,
     answers: &'a Receiver<Answer>,
-    /// Answers of the target that came too late or not yet. The next hand-over has to wait for them:
-    /// an answer counts only for the question behind which it was given.
+    /// Answers of the target that came too late or not yet. The next hand-over has to wait for
+    /// them: an answer counts only for the question behind which it was given.
     owed: usize,
 }
 

@@ -3,13 +3,13 @@
 //!
 //! The registry's topology names a move: from, to, slots. The primary of the target follows the log
 //! of the source's primary, like a replica, but only what concerns the slots, and records it as its
-//! own. When it is close behind, the source stops the slots for a moment, waits until the target has
-//! everything, and replaces the topology. So every slot has one owner at any time, which has all its
-//! keys, and no client sees a slot of which a part has moved.
+//! own. When it is close behind, the source stops the slots for a moment, waits until the target
+//! has everything, and replaces the topology. So every slot has one owner at any time, which has
+//! all its keys, and no client sees a slot of which a part has moved.
 //!
 //! An attempt, which may end at any step:
-//! 1. Target: replaces the topology by one that differs in nothing but its epoch. A replacement by the
-//!    source that is still under way from an earlier attempt fails from now on.
+//! 1. Target: replaces the topology by one that differs in nothing but its epoch. A replacement by
+//!    the source that is still under way from an earlier attempt fails from now on.
 //! 2. Target: removes all keys of the slots that it has ([`purges`]), and follows the source
 //!    ([`import`]).
 //! 3. Source: sends the part of its snapshot and its log ([`export`], [`division`]).
