@@ -196,7 +196,7 @@ impl ClusterClient {
             if left.reason.is_empty() {
                 left.reason = reason;
             }
-            // What a node did not execute keeps its place among the operations on its key.
+            // An operation that is sent again keeps its place among those on its key.
             left.numbers.sort_unstable();
         }
         Ok(())

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the nodes know.
+/// The nodes' knowledge of each other.
 struct Map {
     /// The number of the node that serves each slot; `None` if none does at the moment.
     owners: Vec<Option<usize>>,
