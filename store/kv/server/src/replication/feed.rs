@@ -48,8 +48,8 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a batch; waits while too many wait, until `is_ended`. Returns whether an errand has to be
-    /// sent that takes batches.
+    /// Adds a batch; waits while too many wait, until `is_ended`. Returns whether an errand has to
+    /// be sent that takes batches.
     ///
     /// # Errors
     /// A batch was not executed, or the link is over: why.

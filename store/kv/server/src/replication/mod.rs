@@ -51,6 +51,9 @@ pub use sender::serve;
 use state::Link;
 pub use state::LinkPhase;
 
+/// Least time without a sign of the other side after which a link in a cluster has failed.
+const CLUSTER_TIMEOUT_MIN: Duration = Duration::from_secs(5);
+
 /// The primary that a replica follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leader {
@@ -215,7 +218,8 @@ impl Replication {
             user: configuration.value("masteruser"),
             password: configuration.value("masterauth"),
             timeout: match &self.cluster_timeout {
-                Some(timeout) => *timeout,
+                // A lost primary is found by its lease. A link to a busy one should last.
+                Some(timeout) => (*timeout).max(CLUSTER_TIMEOUT_MIN),
                 None => Duration::from_secs(seconds("repl-timeout")),
             },
             ..self.options.clone()

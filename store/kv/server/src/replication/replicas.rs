@@ -117,8 +117,8 @@ impl Replicas {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a replica and its thread. An older connection of the same server ends, so that no server
-    /// counts twice. Threads that have ended are forgotten.
+    /// Adds a replica and its thread. An older connection of the same server ends, so that no
+    /// server counts twice. Threads that have ended are forgotten.
     pub fn add(&self, replica: Arc<Replica>, thread: JoinHandle<()>) {
         let mut list = self.list();
         list.retain(|(_, thread)| !thread.is_finished());

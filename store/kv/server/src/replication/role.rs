@@ -24,8 +24,8 @@ pub enum RoleError {
     Changed,
     /// The replica has only a part of its primary's snapshot.
     #[error(
-        "the replica has not got all keys of its primary yet; wait, or start it again to have those \
-         of its own folder"
+        "the replica has not got all keys of its primary yet; wait, or start it again to have \
+         those of its own folder"
     )]
     Loading,
     /// The file of histories cannot be written: why.

@@ -3,8 +3,8 @@
 //! that concern more than their client.
 //!
 //! Nearly all commands need none of this care, so they pay for it with one comparison: the server
-//! has no monitor and no pause and is in no cluster, and the client has authenticated, wants its replies, and has not
-//! decided whether its next command counts for client-side caching.
+//! has no monitor and no pause and is in no cluster, and the client has authenticated, wants its
+//! replies, and has not decided whether its next command counts for client-side caching.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
