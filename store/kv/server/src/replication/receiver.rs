@@ -180,7 +180,8 @@ impl<'a> Session<'a> {
         {
             seen = self.replication.progress.wait(seen, ANSWER_EVERY);
         }
-        if self.feed.push(batch, || self.is_ended())? {
+        // The feed is locked while it waits, so it is not asked whether it is over.
+        if self.feed.push(batch, || !self.replication.is_wanted(self.attempt))? {
             let (feed, attempt) = (self.feed.clone(), self.attempt);
             self.shared.send_errand(move |core| core.apply_some(feed, attempt));
         }
