@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Clusters whose nodes are killed (`kill -9`) and paused (`SIGSTOP`) at random moments while
-//! clients write: what `WAIT` has confirmed is there, whichever node takes the slots; other requests
-//! are there whole or not at all, and in their order.
+//! clients write: what `WAIT` has confirmed is there, whichever node takes the slots; other
+//! requests are there whole or not at all, and in their order.
 //!
 //! The same trials run with redis-server in cluster mode, which shows that they ask for nothing
 //! that cannot be.
@@ -62,8 +62,8 @@ fn passes(trial: &Trial) -> Counts {
     counts
 }
 
-/// Besides, a primary that has lost its lease executes nothing. Requests that it has executed before
-/// may be acknowledged late, as if the network had been slow.
+/// Besides, a primary that has lost its lease executes nothing. Requests that it has executed
+/// before may be acknowledged late, as if the network had been slow.
 fn keeps(trial: &Trial) {
     assert_eq!(passes(trial).wrong, 0);
 }
