@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a node does in its shard.
+//! The actions of a node in its shard.
 
 use std::time::Duration;
 

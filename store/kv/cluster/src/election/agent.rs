@@ -26,7 +26,7 @@ pub struct Me {
     pub may_have_lost: bool,
 }
 
-/// What the agent does not decide: the state of the node's log.
+/// Facts that the agent does not decide: the state of the node's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Bytes of the log.
@@ -167,7 +167,7 @@ impl Agent {
         }
     }
 
-    /// What the node has to do now.
+    /// The action that the node has to carry out now.
     pub fn next(&mut self, now: Duration, facts: &Facts) -> Action {
         if self.must_read && now >= self.read_after {
             return Action::Read;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a node publishes with its lease.
+//! Facts that a node publishes with its lease.
 
 use std::time::Duration;
 

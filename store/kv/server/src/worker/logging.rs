@@ -194,7 +194,7 @@ impl Core {
     /// has failed.
     #[inline]
     pub fn send(&mut self, id: u64, connection: &mut Connection) -> bool {
-        // What the turn of a connection adds without a lease is refusals.
+        // Without a lease, the turn of a connection adds only refusals.
         if self.routes.is_some() && !self.is_fenced {
             connection.guard_output();
         }

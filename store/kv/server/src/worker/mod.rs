@@ -177,7 +177,7 @@ pub struct Core {
     pub unit_slot: UnitSlot,
     /// The server takes the keys of its primary, and has none meanwhile.
     pub is_loading: bool,
-    /// What it needs to execute batches of a primary, once it has.
+    /// Means to execute batches of a primary, once there are any.
     pub copying: Option<Box<Copying>>,
     /// More keys of the own shard have to be evicted.
     pub is_evicting: bool,

@@ -36,7 +36,7 @@ fn nothing_is_lost_by_a_planned_change() {
                 trial.nodes[old].client().call("GET number") != before
             });
             wait_until("the replica leads", || {
-                // The wish is forgotten if the primary has not heard of it in time.
+                // The wish is forgotten if the primary has not seen it in time.
                 trial.shard().primary == trial.nodes[new].id
                     || trial.nodes[new].client().call("CLUSTER FAILOVER") != "OK"
                     || trial.leads(new)

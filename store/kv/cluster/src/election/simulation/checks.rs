@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What may never happen.
+//! Things that may never happen.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use super::node::Node;
 
-/// What the clients of a shard know.
+/// The knowledge of a shard's clients.
 #[derive(Debug, Default)]
 pub struct Clients {
     /// Acknowledged writes that may not be lost, with the number of replicas that had them.

@@ -21,9 +21,9 @@ pub struct Node {
     pub id: NodeId,
     /// Its shard.
     pub shard: usize,
-    /// What is on its disk, or in the memory of the system.
+    /// Bytes that are on its disk, or in the memory of the system.
     pub log: Log,
-    /// What a crash of the machine does not lose.
+    /// Bytes that a crash of the machine does not lose.
     pub durable: usize,
     /// The machine has lost the end of the log, and the node has not caught up since.
     pub has_lost: bool,
@@ -65,7 +65,7 @@ impl Clock {
 /// A process.
 #[derive(Debug)]
 pub struct Process {
-    /// What is tested.
+    /// The agent that is tested.
     pub agent: Agent,
     /// Its part.
     pub part: Part,
@@ -83,7 +83,7 @@ pub struct Process {
     pub waiting: Vec<Waiting>,
     /// Clients wait.
     pub has_stopped: bool,
-    /// What it has published last.
+    /// The presence that it has published last.
     pub published: Option<Presence>,
 }
 
