@@ -63,8 +63,8 @@ pub struct Swap {
     pub topology: Topology,
 }
 
-/// Something that the node has to do. It reports the result before it asks for the next action; only
-/// changes of its part in the shard may be under way meanwhile.
+/// Something that the node has to do. It reports the result before it asks for the next action;
+/// only changes of its part in the shard may be under way meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read the registry; see [`Agent::saw`] and [`Agent::read_failed`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Who becomes the primary of a shard.
+//! The choice of a shard's next primary.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

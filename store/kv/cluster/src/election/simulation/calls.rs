@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Calls of the registry: they take time, and are lost on either way. A call that has failed for its
-//! caller may still take effect later.
+//! Calls of the registry: they take time, and are lost on either way. A call that has failed for
+//! its caller may still take effect later.
 
 use std::time::Duration;
 
