@@ -89,8 +89,8 @@ fn rewrite(context: &mut Context<'_>) -> Result<Flow, Error> {
 fn wait_for_file(context: &mut Context<'_>) -> Result<Flow, Error> {
     const RANGE: Error = Error::fixed("ERR value is out of range, must be between 0 and 1");
     const REPLICA: Error = Error::fixed(
-        "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas \
-         are just local and are not propagated.",
+        "ERR WAITAOF cannot be used with replica instances. Please also note that writes to \
+         replicas are just local and are not propagated.",
     );
     const NO_FILE: Error =
         Error::fixed("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
