@@ -30,7 +30,7 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum What {
     /// Serve clients of Redis and memcached
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
     /// Send commands to a server, and print the replies
     Cli(cli::Arguments),
     /// Make, show and change a cluster of servers

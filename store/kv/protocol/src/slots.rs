@@ -5,7 +5,7 @@
 /// Number of hash slots, as in Redis Cluster.
 pub const SLOTS: u16 = 16_384;
 
-/// Number of the worker, of `workers`, that has a key: each has consecutive slots.
+/// Number of the worker, of `workers`, that has a key.
 #[inline]
 pub fn worker_of(key: &[u8], workers: usize) -> usize {
     match workers {
@@ -14,10 +14,11 @@ pub fn worker_of(key: &[u8], workers: usize) -> usize {
     }
 }
 
-/// Number of the worker, of `workers`, that has the keys of a slot.
+/// Number of the worker, of `workers`, that has the keys of a slot. A node of a cluster has
+/// consecutive slots as a rule, so these are dealt out to the workers in turn.
 #[inline]
 pub fn worker_of_slot(slot: u16, workers: usize) -> usize {
-    usize::from(slot) * workers / usize::from(SLOTS)
+    usize::from(slot) % workers
 }
 
 /// Hash slot of a key: CRC-16 (XMODEM) of the key, or of its part between the first `{` and the
@@ -131,5 +132,7 @@ mod tests {
         }
         assert_eq!([worker_of(b"foo", 0), worker_of(b"foo", 1)], [0, 0]);
         assert_eq!(worker_of(b"foo", 16_384), 12_182);
+        let dealt: Vec<usize> = (5_461..5_465).map(|slot| worker_of_slot(slot, 3)).collect();
+        assert_eq!(dealt, [1, 2, 0, 1], "a third of the slots is for all workers");
     }
 }
