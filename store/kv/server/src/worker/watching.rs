@@ -228,7 +228,7 @@ impl Worker {
             self.core.statistics.rejected(spec.number, NO_AUTH.text());
             return Err(NO_AUTH);
         }
-        if self.core.is_loading && !spec.flags.has(Flags::LOADING) {
+        if self.core.is_loading && !spec.of(arguments).flags.has(Flags::LOADING) {
             self.core.statistics.rejected(spec.number, LOADING.text());
             return Err(LOADING);
         }

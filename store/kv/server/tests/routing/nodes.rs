@@ -109,6 +109,13 @@ impl Nodes {
                     && primaries(&client.ask("CLUSTER NODES")) == expected
             });
         }
+        // A replica refuses commands until it has the keys of its primary.
+        for number in shards.iter().flat_map(|(_, nodes)| &nodes[1..]) {
+            let mut client = self.all[*number].client();
+            wait_until("the replica has its keys", || {
+                client.call("INFO replication").contains("master_link_status:up")
+            });
+        }
     }
 
     /// A slot map. Shards that there are keep their terms.

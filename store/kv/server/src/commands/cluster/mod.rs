@@ -21,6 +21,7 @@ use crate::cluster::{Cluster, View};
 
 const ADMIN: Flags = Flags::ADMIN.with(Flags::STALE);
 const READY: Flags = Flags::LOADING.with(Flags::STALE);
+const QUICK: Flags = READY.with(Flags::FAST);
 const DISABLED: Error = Error::fixed("ERR This instance has cluster support disabled");
 
 /// `CLUSTER` needs all keys to count those of a slot.
@@ -31,10 +32,10 @@ const KEYS: Keys = Keys::AllFor(|arguments| {
 /// Commands of a cluster.
 pub const COMMANDS: &[Command<ServerRun>] = &[
     Command::new(("cluster", -2), Group::Server, Flags::STALE, KEYS, cluster),
-    Command::new(("readonly", 1), Group::Connection, Flags::FAST, Keys::None, |context| {
+    Command::new(("readonly", 1), Group::Connection, QUICK, Keys::None, |context| {
         set_readonly(context, true)
     }),
-    Command::new(("readwrite", 1), Group::Connection, Flags::FAST, Keys::None, |context| {
+    Command::new(("readwrite", 1), Group::Connection, QUICK, Keys::None, |context| {
         set_readonly(context, false)
     }),
     Command::new(("asking", 1), Group::Connection, Flags::FAST, Keys::None, asking),
