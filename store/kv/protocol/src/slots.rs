@@ -4,6 +4,8 @@
 
 /// Number of hash slots, as in Redis Cluster.
 pub const SLOTS: u16 = 16_384;
+/// 2^16 divided by the golden ratio.
+const FIBONACCI: u16 = 40_503;
 
 /// Number of the worker, of `workers`, that has a key.
 #[inline]
@@ -14,11 +16,13 @@ pub fn worker_of(key: &[u8], workers: usize) -> usize {
     }
 }
 
-/// Number of the worker, of `workers`, that has the keys of a slot. A node of a cluster has
-/// consecutive slots as a rule, so these are dealt out to the workers in turn.
+/// Number of the worker, of `workers`, that has the keys of a slot: multiplicative hashing (Knuth,
+/// "The Art of Computer Programming", 6.4), so that the consecutive slots of a node of a cluster are
+/// spread over its workers. The remainder of a division would keep all keys of one letter together
+/// with three workers, as CRC-16 has that pattern.
 #[inline]
 pub fn worker_of_slot(slot: u16, workers: usize) -> usize {
-    usize::from(slot) % workers
+    usize::from(slot.wrapping_mul(FIBONACCI)) * workers >> 16
 }
 
 /// Hash slot of a key: CRC-16 (XMODEM) of the key, or of its part between the first `{` and the
@@ -131,8 +135,15 @@ mod tests {
             assert!((250..420).contains(&share), "{share}");
         }
         assert_eq!([worker_of(b"foo", 0), worker_of(b"foo", 1)], [0, 0]);
-        assert_eq!(worker_of(b"foo", 16_384), 12_182);
-        let dealt: Vec<usize> = (5_461..5_465).map(|slot| worker_of_slot(slot, 3)).collect();
-        assert_eq!(dealt, [1, 2, 0, 1], "a third of the slots is for all workers");
+        assert_eq!([b"a", b"b", b"c"].map(|key| worker_of(key, 3)), [0, 1, 2]);
+        assert_eq!(worker_of_slot(16_383, 64), 8);
+        for workers in 2..=64 {
+            // A third of the slots, as a node has them.
+            let slots = 5_461..10_922;
+            let mut shares = vec![0_usize; workers];
+            slots.clone().for_each(|slot| shares[worker_of_slot(slot, workers)] += 1);
+            let even = slots.len() / workers;
+            assert!(shares.iter().all(|share| share.abs_diff(even) < 10), "{shares:?}");
+        }
     }
 }
