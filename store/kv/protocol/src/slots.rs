@@ -17,9 +17,9 @@ pub fn worker_of(key: &[u8], workers: usize) -> usize {
 }
 
 /// Number of the worker, of `workers`, that has the keys of a slot: multiplicative hashing (Knuth,
-/// "The Art of Computer Programming", 6.4), so that the consecutive slots of a node of a cluster are
-/// spread over its workers. The remainder of a division would keep all keys of one letter together
-/// with three workers, as CRC-16 has that pattern.
+/// "The Art of Computer Programming", 6.4), so that the consecutive slots that a node of a cluster
+/// has are spread over its workers. The remainder of a division would keep all keys of one letter
+/// together with three workers, as CRC-16 has that pattern.
 #[inline]
 pub fn worker_of_slot(slot: u16, workers: usize) -> usize {
     usize::from(slot.wrapping_mul(FIBONACCI)) * workers >> 16
