@@ -128,7 +128,10 @@ impl Starting<'_> {
             command.args(["kv", "serve", "--bind", "127.0.0.1", "--workers", "1"]);
             command.args(["--memory", &memory, "--memcached-memory", &memory]);
             for (name, value) in entrances.named() {
-                command.arg(format!("--{name}")).arg(value);
+                // A node of a cluster serves no clients of memcached.
+                if name != "memcached-port" || self.deployment != Deployment::Clustered {
+                    command.arg(format!("--{name}")).arg(value);
+                }
             }
             if let Some(sync) = self.sync {
                 command.arg("--dir").arg(log).args(["--appendfsync", sync.name()]);

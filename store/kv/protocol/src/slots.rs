@@ -22,7 +22,7 @@ pub fn worker_of(key: &[u8], workers: usize) -> usize {
 /// together with three workers, as CRC-16 has that pattern.
 #[inline]
 pub fn worker_of_slot(slot: u16, workers: usize) -> usize {
-    usize::from(slot.wrapping_mul(FIBONACCI)) * workers >> 16
+    (usize::from(slot.wrapping_mul(FIBONACCI)) * workers) >> 16
 }
 
 /// Hash slot of a key: CRC-16 (XMODEM) of the key, or of its part between the first `{` and the
