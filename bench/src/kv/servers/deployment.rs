@@ -20,6 +20,8 @@ pub enum Deployment {
     Clustered,
     /// It has a replica, on the core of the load generator.
     Replicated,
+    /// It is the replica of the server on this port.
+    ReplicaOf(u16),
 }
 
 /// Time limit for a cluster or a replica to be ready.
@@ -37,6 +39,12 @@ impl Deployment {
             (Self::Clustered, Kind::Redis) => {
                 command.args(["--cluster-enabled", "yes"]);
             }
+            (Self::ReplicaOf(port), Kind::Ours) => {
+                command.arg("--replicaof").arg(format!("127.0.0.1:{port}"));
+            }
+            (Self::ReplicaOf(port), Kind::Redis) => {
+                command.args(["--replicaof", "127.0.0.1", &port.to_string()]);
+            }
             _ => {}
         }
     }
@@ -53,7 +61,7 @@ impl Deployment {
         program: &mut Program,
     ) -> Result<()> {
         match self {
-            Self::Alone => return Ok(()),
+            Self::Alone | Self::ReplicaOf(_) => return Ok(()),
             Self::Clustered => until(BEGINNING, || create(kind, folder, port), program)?,
             Self::Replicated => {}
         }
@@ -70,12 +78,6 @@ impl Deployment {
         };
         until(BEGINNING, is_ready, program).context("the cluster or the replica is not ready")
     }
-}
-
-/// Appends the option by which a server becomes the replica of the one on a port.
-pub fn follow(kind: Kind, port: u16, command: &mut Command) {
-    let separator = if kind == Kind::Ours { ":" } else { " " };
-    command.arg("--replicaof").arg(format!("127.0.0.1{separator}{port}"));
 }
 
 /// The registry of a cluster of one node.

@@ -7,7 +7,7 @@ use super::super::load;
 use super::super::load::contents::{Contents, Form};
 use super::super::load::target::{Link, Target};
 use super::super::load::wire::Wire;
-use super::deployment::{self, Deployment};
+use super::deployment::Deployment;
 use crate::sockets::applications::{Site, memcached, redis};
 use crate::sockets::launcher::{Launcher, Mode};
 use crate::sockets::programs::{Program, free_port, is_installed, until};
@@ -212,13 +212,13 @@ impl Server {
     /// # Errors
     /// It cannot be started, or does not listen.
     pub fn start(kind: Kind, form: Form, over: Over, with: &Starting<'_>) -> Result<Self> {
-        let mut server = Self::listening(kind, form, over, None, with)?;
+        let mut server = Self::listening(kind, form, over, with)?;
         if let (None, Target::Tcp(address)) = (with.command, &server.target) {
             let port = address.port();
             if with.deployment == Deployment::Replicated {
-                let core = with.replica_core;
-                let with = Starting { core, deployment: Deployment::Alone, ..*with };
-                let replica = Self::listening(kind, form, over, Some(port), &with)?;
+                let (core, deployment) = (with.replica_core, Deployment::ReplicaOf(port));
+                let with = Starting { core, deployment, ..*with };
+                let replica = Self::listening(kind, form, over, &with)?;
                 server._replica = Some(Box::new(replica));
             }
             let program = &mut server.program;
@@ -227,17 +227,11 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts a server that listens. It may be the replica of the one on a port.
-    fn listening(
-        kind: Kind,
-        form: Form,
-        over: Over,
-        primary: Option<u16>,
-        with: &Starting<'_>,
-    ) -> Result<Self> {
+    /// Starts a server that listens.
+    fn listening(kind: Kind, form: Form, over: Over, with: &Starting<'_>) -> Result<Self> {
         let mut attempts = 1;
         loop {
-            let mut server = Self::launch(kind, form, over, primary, with)?;
+            let mut server = Self::launch(kind, form, over, with)?;
             let target = server.target.clone();
             let is_ready = || Ok(Link::open(&target).is_ok());
             match until(BEGINNING, is_ready, &mut server.program) {
@@ -248,13 +242,7 @@ impl Server {
         }
     }
 
-    fn launch(
-        kind: Kind,
-        form: Form,
-        over: Over,
-        primary: Option<u16>,
-        with: &Starting<'_>,
-    ) -> Result<Self> {
+    fn launch(kind: Kind, form: Form, over: Over, with: &Starting<'_>) -> Result<Self> {
         let folder = with.folder.join(with.name);
         std::fs::create_dir_all(&folder).context("no folder can be created for a server")?;
         // Each start begins without contents.
@@ -263,7 +251,7 @@ impl Server {
         let target = entrances.target(form);
         let port = if kind == Kind::Memcached { entrances.memcached } else { entrances.resp };
         let (site, new) = (Site { folder: &folder, port }, |program: &str| with.command(program));
-        let mut command = match kind {
+        let command = match kind {
             Kind::Ours => {
                 let itself = std::env::current_exe().context("this program has no path")?;
                 with.ours(&entrances, &itself.to_string_lossy(), log.path())?
@@ -285,9 +273,6 @@ impl Server {
                 command
             }
         };
-        if let Some(primary) = primary {
-            deployment::follow(kind, primary, &mut command);
-        }
         let messages = log.path().join("messages");
         let program = Program::start(kind.name(), command, &[with.core], &messages)?;
         Ok(Self { name: with.name, target, program, _replica: None, log })

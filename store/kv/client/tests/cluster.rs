@@ -2,13 +2,13 @@
 //! Batches to nodes that have some of the slots each. All nodes of a test have the same keys, so
 //! that slots can be given to another node at any moment.
 
+use super::known::Known;
 use super::model::Model;
 use super::server::{self, Answer, patient};
 use fastrand::Rng;
 use freeport_kv_client::{Address, Batch, ClusterClient, Error, Opcode, Options, Status};
 use freeport_kv_protocol::batch::{Header, Operation, Operations, ReplyLimits, ReplyWriter};
 use freeport_kv_protocol::slots::{SLOTS, slot_of};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -148,35 +148,16 @@ fn a_batch_is_divided_among_the_nodes_of_its_keys() {
     let cluster = Cluster::start(3);
     let mut client = cluster.client(Options { packet_bytes: 2_000, ..patient() });
     let mut rng = Rng::with_seed(1);
-    let mut known: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    let mut known = Known::default();
     for round in 0..6 {
-        let (mut batch, mut expected) = (Batch::new(), vec![]);
+        let mut batch = Batch::new();
         for _ in 0..3_000 {
             let key = key(rng.usize(..300), rng.usize(..3));
-            match rng.u8(..3) {
-                0 => {
-                    batch.delete(&key);
-                    expected.push((known.remove(&key).is_some(), None));
-                }
-                1 => {
-                    let value = vec![rng.u8(..); rng.usize(..40)];
-                    batch.put(&key, &value);
-                    known.insert(key, value);
-                    expected.push((true, None));
-                }
-                _ => {
-                    batch.get(&key);
-                    let value = known.get(&key).cloned();
-                    expected.push((value.is_some(), value));
-                }
-            }
+            known.add(&mut batch, key, &mut rng);
         }
         let before = cluster.elsewhere();
         let replies = client.run(&batch).expect("the nodes answer");
-        for (number, (found, value)) in expected.iter().enumerate() {
-            assert_eq!(replies.was_found(number).as_ref(), Ok(found), "round {round}");
-            assert_eq!(replies.get(number), Ok(value.as_deref()), "round {round}");
-        }
+        known.check(&replies, round);
         match round {
             0 => assert!(cluster.elsewhere() > before, "the client knew one node only"),
             3 => assert!(cluster.elsewhere() > before, "slots have other nodes"),

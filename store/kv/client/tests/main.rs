@@ -4,6 +4,7 @@
 mod batches;
 mod cluster;
 mod failures;
+mod known;
 mod lossy;
 mod model;
 mod real;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Batches to the server itself.
 
+use super::known::Known;
 use super::server::patient;
 use fastrand::Rng;
 use freeport_kv_client::{Address, Batch, Client, Error, FunctionKind, Options, Replies, Status};
 use freeport_kv_server::{Bind, Options as ServerOptions, Server};
 use freeport_testbed::wait::PATIENCE;
-use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use tempfile::TempDir;
@@ -138,37 +138,16 @@ fn large_batches_agree_with_a_map() {
             let options = Options { packet_bytes: 2_000, window, ..patient() };
             let mut client = Client::connect_to(address, options).expect("it listens");
             let mut rng = Rng::with_seed(workers as u64);
-            let mut known: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+            let mut known = Known::default();
             let (mut batch, mut replies) = (Batch::new(), Replies::new());
             for round in 0..4 {
                 batch.clear();
-                let mut expected = Vec::new();
                 for _ in 0..5_000 {
                     let key = format!("{}:{}", round % 2, rng.u16(..500)).into_bytes();
-                    match rng.u8(..4) {
-                        0 => {
-                            batch.delete(&key);
-                            expected.push((known.remove(&key).is_some(), None));
-                        }
-                        1 => {
-                            let value = vec![rng.u8(..); rng.usize(..40)];
-                            batch.put(&key, &value);
-                            known.insert(key, value);
-                            expected.push((true, None));
-                        }
-                        _ => {
-                            batch.get(&key);
-                            let value = known.get(&key).cloned();
-                            expected.push((value.is_some(), value));
-                        }
-                    }
+                    known.add(&mut batch, key, &mut rng);
                 }
                 client.run_into(&batch, &mut replies).expect("the server answers");
-                for (number, (found, value)) in expected.iter().enumerate() {
-                    let place = format!("round {round}, operation {number}");
-                    assert_eq!(replies.was_found(number).as_ref(), Ok(found), "{place}");
-                    assert_eq!(replies.get(number), Ok(value.as_deref()), "{place}");
-                }
+                known.check(&replies, round);
             }
             batch.clear();
             known.keys().for_each(|key| _ = batch.delete(key));

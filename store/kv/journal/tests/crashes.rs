@@ -2,40 +2,19 @@
 //! A machine crashes before each operation of the disk, and each operation of the disk fails once.
 //! The journal opens afterwards with a prefix of the units that has all of the durable ones.
 
+use crate::crashed::{Bounds, options};
 use crate::state::{complete, number, open};
 use freeport_kv_journal::memory::{Fate, MemoryDisk};
-use freeport_kv_journal::{Follower, Journal, Options, Policy, Units};
+use freeport_kv_journal::{Follower, Journal, Policy, Units};
 use freeport_testbed::effort::usual_or_long;
 use freeport_testbed::wait::{PATIENCE, wait_until};
-use std::sync::Arc;
-use std::time::Duration;
-
-/// Numbers of units: those that survive a crash of the machine, those that survive a crash of the
-/// process, and those that may be there.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    durable: u64,
-    released: u64,
-    appended: u64,
-}
-
-impl Counts {
-    fn note(self, disk: &MemoryDisk) {
-        disk.note(self.durable << 40 | self.released << 20 | self.appended);
-    }
-
-    fn of(note: u64) -> Counts {
-        let field = |shift: u32| note >> shift & 0xf_ffff;
-        Counts { durable: field(40), released: field(20), appended: field(0) }
-    }
-}
 
 /// A server: it appends numbers, and takes snapshots when it likes or has to.
 struct Server<'a> {
     disk: &'a MemoryDisk,
     journal: Journal,
     units: Units,
-    counts: Counts,
+    bounds: Bounds,
     policy: Policy,
     /// A follower, which sees every unit whatever happens to the files.
     follower: Follower,
@@ -43,30 +22,20 @@ struct Server<'a> {
     followed: u64,
 }
 
-fn options(disk: &MemoryDisk, policy: Policy) -> Options {
-    Options {
-        policy,
-        disk: Arc::new(disk.clone()),
-        sync_interval: Duration::from_millis(2),
-        retry_interval: Duration::from_millis(1),
-        ..Options::new("folder")
-    }
-}
-
 impl Server<'_> {
     /// Opens the folder, as often as that fails because of the disk.
-    fn start(disk: &MemoryDisk, policy: Policy, counts: Counts) -> Server<'_> {
+    fn start(disk: &MemoryDisk, policy: Policy, bounds: Bounds) -> Server<'_> {
         let (journal, state, _) = match open(&options(disk, policy)) {
             Ok(opened) => opened,
             Err(_) => open(&options(disk, policy)).expect("the fault has ended"),
         };
-        let found = check(&state.0, counts.released, counts.appended);
+        let found = check(&state.0, bounds.released, bounds.last);
         // The units that were found are durable, because batches after it say so.
-        let counts = Counts { durable: found, released: found, appended: found };
-        counts.note(disk);
+        let bounds = Bounds { durable: found, released: found, last: found };
+        bounds.note(disk);
         let follower = journal.follow(journal.end(), u64::MAX).expect("the end is in the log");
         let units = Units::new();
-        Server { disk, journal, units, counts, policy, follower, followed: found }
+        Server { disk, journal, units, bounds, policy, follower, followed: found }
     }
 
     fn append(&mut self, count: u64) {
@@ -75,27 +44,27 @@ impl Server<'_> {
                 self.repair();
                 self.journal.admit(&mut self.units, 8).is_ok()
             });
-            let number = self.counts.appended;
-            self.counts.appended += 1;
-            self.counts.note(self.disk);
+            let number = self.bounds.last;
+            self.bounds.last += 1;
+            self.bounds.note(self.disk);
             self.units.push(&number.to_le_bytes());
             let position = self.journal.append(&mut self.units);
             wait_until("the reply is released", || {
                 self.repair();
                 self.journal.released() >= position
             });
-            self.counts.released = self.counts.appended;
+            self.bounds.released = self.bounds.last;
             if self.policy == Policy::Always {
-                self.counts.durable = self.counts.appended;
+                self.bounds.durable = self.bounds.last;
             }
-            self.counts.note(self.disk);
+            self.bounds.note(self.disk);
             self.follow();
         }
     }
 
     /// Reads what was appended since.
     fn follow(&mut self) {
-        while self.followed < self.counts.appended {
+        while self.followed < self.bounds.last {
             let batch = self.follower.next_batch(PATIENCE).expect("it is readable");
             let units = batch.expect("it was written").units;
             assert!(units.map(number).eq([self.followed]), "unit {}", self.followed);
@@ -108,8 +77,8 @@ impl Server<'_> {
             self.repair();
             self.journal.sync().is_ok()
         });
-        self.counts.durable = self.counts.appended;
-        self.counts.note(self.disk);
+        self.bounds.durable = self.bounds.last;
+        self.bounds.note(self.disk);
     }
 
     fn repair(&self) {
@@ -117,14 +86,14 @@ impl Server<'_> {
             && let Ok(writer) = self.journal.begin_snapshot()
         {
             // If it fails, another one is begun.
-            let _ = complete(writer, 0..self.counts.appended);
+            let _ = complete(writer, 0..self.bounds.last);
         }
     }
 
     /// A snapshot, while more is appended. A fault of the disk may end it without a result.
     fn snapshot(&mut self, meanwhile: u64) {
         let writer = self.journal.begin_snapshot();
-        let numbers = self.counts.appended;
+        let numbers = self.bounds.last;
         if let Ok(writer) = writer {
             // The server may not take another one in the meantime, so nothing may fail here.
             if self.journal.failure().is_none() {
@@ -139,16 +108,16 @@ impl Server<'_> {
 
     fn append_unless_failing(&mut self) {
         if self.journal.admit(&mut self.units, 8).is_ok() {
-            let number = self.counts.appended;
-            self.counts.appended += 1;
-            self.counts.note(self.disk);
+            let number = self.bounds.last;
+            self.bounds.last += 1;
+            self.bounds.note(self.disk);
             self.units.push(&number.to_le_bytes());
             self.journal.append(&mut self.units);
         }
     }
 
-    fn end(self) -> Counts {
-        self.counts
+    fn end(self) -> Bounds {
+        self.bounds
     }
 }
 
@@ -163,13 +132,13 @@ fn check(found: &[u64], least: u64, most: u64) -> u64 {
 
 /// The life of a folder: it is made, closed, opened again, and has snapshots.
 fn live(disk: &MemoryDisk, policy: Policy) {
-    let mut server = Server::start(disk, policy, Counts::default());
+    let mut server = Server::start(disk, policy, Bounds::default());
     server.append(3);
     server.sync();
     server.append(2);
     server.snapshot(2);
-    let counts = server.end();
-    let mut server = Server::start(disk, policy, counts);
+    let bounds = server.end();
+    let mut server = Server::start(disk, policy, bounds);
     server.append(2);
     if let Ok(writer) = server.journal.begin_snapshot() {
         server.append_unless_failing();
@@ -187,13 +156,13 @@ fn crash_everywhere(disk: &MemoryDisk, policy: Policy, fates: &[Fate], first: us
     for at in first..=disk.operations() {
         for &fate in fates {
             let (crashed, note) = disk.crashed(at, fate);
-            let Counts { durable, released, appended } = Counts::of(note);
+            let Bounds { durable, released, last } = Bounds::of(note);
             let least = if fate == Fate::All { released } else { durable };
             for (names, crashed) in crashed.iter().enumerate() {
                 let what = format!("{policy:?}, operation {at}, {fate:?}, {names} names");
                 let (journal, state, _) = open(&options(crashed, policy))
                     .unwrap_or_else(|error| panic!("{what}: {error}"));
-                let found = std::panic::catch_unwind(|| check(&state.0, least, appended));
+                let found = std::panic::catch_unwind(|| check(&state.0, least, last));
                 let found = found.unwrap_or_else(|_| panic!("{what}"));
                 if again {
                     // The units may have been shown to clients, so they have to stay.
@@ -202,21 +171,21 @@ fn crash_everywhere(disk: &MemoryDisk, policy: Policy, fates: &[Fate], first: us
                     units.push(&found.to_le_bytes());
                     journal.append(&mut units);
                     drop(journal);
-                    let counts = Counts { durable: found, released: found, appended: found + 1 };
-                    crash_while_opened(crashed, policy, least, counts, &what);
+                    let bounds = Bounds { durable: found, released: found, last: found + 1 };
+                    crash_while_opened(crashed, policy, least, bounds, &what);
                 }
             }
         }
     }
 }
 
-fn crash_while_opened(disk: &MemoryDisk, policy: Policy, least: u64, counts: Counts, what: &str) {
+fn crash_while_opened(disk: &MemoryDisk, policy: Policy, least: u64, bounds: Bounds, what: &str) {
     for at in 0..=disk.operations() {
         for fate in [Fate::All, Fate::None, Fate::OnlyLast] {
             for crashed in disk.crashed(at, fate).0 {
                 let (_, state, _) = open(&options(&crashed, policy))
                     .unwrap_or_else(|error| panic!("{what}, then {at} {fate:?}: {error}"));
-                check(&state.0, least, counts.appended);
+                check(&state.0, least, bounds.last);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! A folder gets the state of another server. A crash before any operation, and a failure of any
 //! operation, leave the old state or the new one, with its own lineage or none.
 
+use crate::crashed::{self, Bounds};
 use crate::state::{State, append, complete, names, number, open, reopened};
 use freeport_kv_journal::faulty::FaultyDisk;
 use freeport_kv_journal::memory::{Fate, MemoryDisk};
@@ -155,36 +156,6 @@ struct Life {
     states: Vec<(Vec<u64>, Lineage)>,
 }
 
-/// A folder's state after a crash is not before `durable` if the machine has crashed, not before
-/// `released` if only the process has, and not behind `last`.
-#[derive(Clone, Copy, Default)]
-struct Bounds {
-    durable: u64,
-    released: u64,
-    last: u64,
-}
-
-impl Bounds {
-    fn note(self, disk: &MemoryDisk) {
-        disk.note(self.durable << 40 | self.released << 20 | self.last);
-    }
-
-    fn of(note: u64) -> Bounds {
-        let field = |shift: u32| note >> shift & 0xf_ffff;
-        Bounds { durable: field(40), released: field(20), last: field(0) }
-    }
-}
-
-fn options(disk: &MemoryDisk, policy: Policy) -> Options {
-    Options {
-        policy,
-        disk: Arc::new(disk.clone()),
-        sync_interval: Duration::from_millis(2),
-        retry_interval: Duration::from_millis(1),
-        ..Options::new("folder")
-    }
-}
-
 /// A server that runs through its states.
 struct Server<'a> {
     disk: &'a MemoryDisk,
@@ -266,9 +237,9 @@ impl Life {
     }
 
     fn live(&self, disk: &MemoryDisk, policy: Policy) {
-        let opened = open(&options(disk, policy));
+        let opened = open(&crashed::options(disk, policy));
         let (journal, ..) =
-            opened.or_else(|_| open(&options(disk, policy))).expect("the fault has ended");
+            opened.or_else(|_| open(&crashed::options(disk, policy))).expect("the fault has ended");
         journal.set_follower(true);
         let (units, bounds) = (Units::new(), Bounds::default());
         let mut server = Server { disk, life: self, journal, units, bounds };
@@ -290,7 +261,7 @@ impl Life {
     /// Checks what is found after a crash.
     fn check(&self, disk: &MemoryDisk, policy: Policy, least: u64, most: u64, what: &str) {
         let (journal, State(found), _) =
-            open(&options(disk, policy)).unwrap_or_else(|error| panic!("{what}: {error}"));
+            open(&crashed::options(disk, policy)).unwrap_or_else(|error| panic!("{what}: {error}"));
         let at = self.states.iter().position(|(numbers, _)| *numbers == found);
         let at = at.unwrap_or_else(|| panic!("{what}: {found:?}")) as u64;
         assert!((least..=most).contains(&at), "{what}: state {at}, and not {least} to {most}");

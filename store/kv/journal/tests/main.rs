@@ -3,6 +3,7 @@
 
 mod basics;
 mod copies;
+mod crashed;
 mod crashes;
 mod damage;
 mod faults;

@@ -20,6 +20,7 @@ use crate::effects::Class;
 use crate::error::Error;
 use elements::Elements;
 use options::Options;
+pub use options::{Naming, naming};
 
 const READ: Flags = Flags::READ.with(Flags::MOVABLE_KEYS);
 const WRITE: Flags = Flags::WRITE.with(Flags::GROWS).with(Flags::MOVABLE_KEYS);

@@ -38,6 +38,24 @@ fn words<'a>(arguments: &'a [&'a [u8]]) -> impl Iterator<Item = (usize, &'a [&'a
     })
 }
 
+/// An option by which values become names of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// `BY` with a pattern.
+    By,
+    /// `GET`; as in Redis, with whatever pattern.
+    Get,
+}
+
+/// The first option of `SORT` or `SORT_RO` by which values become names of keys.
+pub fn naming(arguments: &[&[u8]]) -> Option<Naming> {
+    words(arguments).find_map(|(at, values)| match arguments[at] {
+        word if is(word, "by") && values[0].contains(&b'*') => Some(Naming::By),
+        word if is(word, "get") => Some(Naming::Get),
+        _ => None,
+    })
+}
+
 /// Options.
 #[derive(Debug)]
 pub struct Options<'a> {

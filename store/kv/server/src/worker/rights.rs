@@ -2,7 +2,7 @@
 //! Checks of what clients may do. They are made only for clients whose users may not do
 //! everything.
 
-use freeport_kv_commands::arguments::is;
+use freeport_kv_commands::sort::{Naming, naming};
 use freeport_kv_commands::{Error, Spec};
 
 use super::{Core, Worker};
@@ -194,17 +194,11 @@ impl Core {
         if !matches!(spec.name, "sort" | "sort_ro") || user.reads_all_keys(entry, arguments) {
             return Ok(());
         }
-        let mut words = arguments.get(2..).unwrap_or_default();
-        while let [word, rest @ ..] = words {
-            words = match rest {
-                [pattern, ..] if is(word, "by") && pattern.contains(&b'*') => return Err(BY),
-                [_, ..] if is(word, "get") => return Err(GET),
-                [_, rest @ ..] if is(word, "by") || is(word, "store") => rest,
-                [_, _, rest @ ..] if is(word, "limit") => rest,
-                _ => rest,
-            };
+        match naming(arguments) {
+            Some(Naming::By) => Err(BY),
+            Some(Naming::Get) => Err(GET),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

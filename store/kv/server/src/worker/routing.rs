@@ -9,6 +9,7 @@
 use std::sync::mpsc::Sender;
 
 use freeport_kv_commands::arguments::{integer, is};
+use freeport_kv_commands::sort::{Naming, naming};
 use freeport_kv_commands::{Command, Error, Flags, Keys, Spec};
 use freeport_kv_protocol::resp::Writer;
 use freeport_kv_protocol::slots::slot_of;
@@ -236,25 +237,20 @@ fn check_mode(spec: &Spec, arguments: &[&[u8]]) -> Result<(), Error> {
                 false => Ok(()),
             }
         }
-        "sort" | "sort_ro" => check_sort(&arguments[2..]),
+        "sort" | "sort_ro" => check_sort(arguments),
         _ => Ok(()),
     }
 }
 
-/// Checks the words of a `SORT` behind its key.
-fn check_sort(mut words: &[&[u8]]) -> Result<(), Error> {
+/// Checks a `SORT`.
+fn check_sort(arguments: &[&[u8]]) -> Result<(), Error> {
     const BY: Error = Error::fixed("ERR BY option of SORT denied in Cluster mode.");
     const GET: Error = Error::fixed("ERR GET option of SORT denied in Cluster mode.");
-    while let [word, rest @ ..] = words {
-        words = match rest {
-            [pattern, ..] if is(word, "by") && pattern.contains(&b'*') => return Err(BY),
-            [_, ..] if is(word, "get") => return Err(GET),
-            [_, rest @ ..] if is(word, "by") || is(word, "store") => rest,
-            [_, _, rest @ ..] if is(word, "limit") => rest,
-            _ => rest,
-        };
+    match naming(arguments) {
+        Some(Naming::By) => Err(BY),
+        Some(Naming::Get) => Err(GET),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl Worker {

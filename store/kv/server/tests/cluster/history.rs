@@ -122,23 +122,8 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::crash::model::{Content, Entry};
-    use crate::crash::step::Step;
-
-    const NO_TIME: Times = Times { earliest_ms: 0, latest_ms: 0 };
-
-    fn set(key: &str, text: &str) -> Step {
-        Step::Set { key: key.into(), text: text.into() }
-    }
-
-    fn reading(pairs: &[(&str, &str)]) -> Reading {
-        let entry = |text: &str| Entry { content: Content::Text(text.into()), expires: None };
-        let pairs = pairs.iter().map(|(key, text)| ((*key).to_owned(), entry(text)));
-        Reading { entries: pairs.collect::<BTreeMap<_, _>>(), times: NO_TIME }
-    }
+    use crate::crash::examples::{NO_TIME, reading, set};
 
     /// `a` = 1 is confirmed, `a` = 2 acknowledged; then a transaction has no reply.
     fn history() -> History {

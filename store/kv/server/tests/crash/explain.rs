@@ -126,21 +126,9 @@ fn show(value: impl std::fmt::Debug) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{Content, Times};
+    use super::super::examples::{NO_TIME, reading, set};
     use super::super::step::Step;
     use super::*;
-
-    const NO_TIME: Times = Times { earliest_ms: 0, latest_ms: 0 };
-
-    fn set(key: &str, text: &str) -> Step {
-        Step::Set { key: key.into(), text: text.into() }
-    }
-
-    fn reading(pairs: &[(&str, &str)]) -> Reading {
-        let entry = |text: &str| Entry { content: Content::Text(text.into()), expires: None };
-        let entries = pairs.iter().map(|(key, text)| ((*key).to_owned(), entry(text))).collect();
-        Reading { entries, times: NO_TIME }
-    }
 
     /// Whether pairs are explained by an acknowledged `a` = 1 and requests without a reply.
     fn explains(unknown: &[Request], pairs: &[(&str, &str)], is_ordered: bool) -> bool {

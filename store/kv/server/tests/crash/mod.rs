@@ -6,6 +6,7 @@
 //! with files that were shortened or not kept, which shows that they notice a loss.
 
 mod damage;
+pub mod examples;
 pub mod explain;
 mod full_disk;
 mod inspecting;
