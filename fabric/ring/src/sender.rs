@@ -184,6 +184,23 @@ impl<R: Remote, L: Local> Sender<R, L> {
         Ok(self.credits())
     }
 
+    /// Returns whether [`stage`](Self::stage) would accept a payload of that length now. It reads
+    /// the receiver's credits only if those known do not suffice.
+    ///
+    /// # Errors
+    /// The receiver broke the protocol.
+    #[inline]
+    pub fn has_room(&mut self, length: usize) -> Result<bool, Fault> {
+        if length > layout::payload_max(self.capacity()) {
+            return Ok(false);
+        }
+        let cost = self.cost(length).1;
+        if self.credits() < cost {
+            self.take_credits()?;
+        }
+        Ok(self.credits() >= cost)
+    }
+
     /// Puts an entry after the last one, in one piece, without publishing it: all staged entries
     /// are [published](Self::publish) at once.
     ///
@@ -209,15 +226,10 @@ impl<R: Remote, L: Local> Sender<R, L> {
             return Err(Full::TooLong);
         }
         let entry = entry_bytes(length);
-        let to_end = self.to_end();
-        let skipped = if entry > to_end { to_end } else { 0 };
-        let cost = skipped + entry + HEADER_BYTES;
-        if self.credits() < cost {
-            self.take_credits()?;
-            if self.credits() < cost {
-                let never = cost > self.capacity();
-                return Err(if never { Full::TooLong } else { Full::NoCredit });
-            }
+        let (skipped, cost) = self.cost(length);
+        if !self.has_room(length)? {
+            let never = cost > self.capacity();
+            return Err(if never { Full::TooLong } else { Full::NoCredit });
         }
         if skipped != 0 {
             self.wrap(skipped);
@@ -415,6 +427,16 @@ impl<R: Remote, L: Local> Sender<R, L> {
     #[inline]
     fn rewind_bytes(&self) -> u64 {
         REWIND_BYTES.max((self.mask >> 1) + 1)
+    }
+
+    /// Returns the bytes to skip before an entry with a payload of that length, which is not longer
+    /// than the ring, and the credits for both and the next header.
+    #[inline]
+    fn cost(&self, length: usize) -> (usize, usize) {
+        let entry = entry_bytes(length);
+        let to_end = self.to_end();
+        let skipped = if entry > to_end { to_end } else { 0 };
+        (skipped, skipped + entry + HEADER_BYTES)
     }
 
     /// Spends the bytes before the end of the ring.

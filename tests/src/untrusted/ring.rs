@@ -353,8 +353,9 @@ fn send(world: &World) {
         };
         let result = match world.byte() % 8 {
             0 => sender.end().map(|_| ()),
-            1 => sender.ring().room(world.number()).map(|room| {
+            1 => sender.ring().room(world.number()).and_then(|room| {
                 assert!(room <= payload_max(world.capacity));
+                sender.ring().has_room(room).map(|_| ())
             }),
             2 => sender.ring().has_left().map(|_| ()),
             3 => sender.ring().is_drained().map(|_| ()),

@@ -43,6 +43,7 @@ entries! {
         unsafe { Receiver::new(memory, memory, memory, capacity, cursor) }
     }
     fn ring_room(s: &mut S, wanted: usize) -> Result<usize, Fault> { s.room(wanted) }
+    fn ring_has_room(s: &mut S, length: usize) -> Result<bool, Fault> { s.has_room(length) }
     fn ring_stage(s: &mut S, kind: Kind, parts: &[&[u8]]) -> Result<(), Full> {
         s.stage(kind, parts)
     }

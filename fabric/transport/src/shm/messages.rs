@@ -186,7 +186,7 @@ impl MessageConnection {
 
     /// Returns whether a message of that length can be sent now.
     pub(super) fn has_room(&mut self, length: usize) -> Result<bool, Error> {
-        Ok(self.sender.ring().room(length)? >= length)
+        Ok(self.sender.ring().has_room(length)?)
     }
 
     pub(super) fn check_writing(&self) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Folders on a disk in memory that crashes: their options, and how far a server was that used them.
+//! Folders on a disk in memory that crashes: their options, and how far a server was that used
+//! them.
 
 use freeport_kv_journal::memory::MemoryDisk;
 use freeport_kv_journal::{Options, Policy};

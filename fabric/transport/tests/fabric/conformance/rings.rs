@@ -132,7 +132,7 @@ impl<E: Endpoint> Messages<E> {
         let look = |ends: &mut Ends<E>| {
             progress(channel);
             let found = if for_room {
-                ends.sender.ring().room(LONGEST)? >= LONGEST
+                ends.sender.ring().has_room(LONGEST)?
             } else {
                 ends.receiver.ring().peek()?.is_some()
             };
