@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A calibrated model of hosts, NICs and their processors: which path a request takes, how long it
+//! takes there, how many fit, and which resource is the limit.
+//!
+//! The model follows the study of off-path SmartNICs (OSDI 2023): a [`profile`] has the parameters
+//! of a device, a [`route`] the stages of a request, the [`simulator`] lets requests compete for
+//! the stages' resources, and [`bounds`] has the limits that no simulation exceeds.
+
+#![forbid(unsafe_code)]
+
+pub mod bounds;
+pub mod path;
+pub mod profile;
+pub mod route;
+pub mod simulator;
+pub mod study;
+
+pub use path::{Operation, Path, Side};
+pub use profile::{Profile, ProfileError};
+pub use route::Request;
+pub use simulator::{Load, Outcome, simulate};

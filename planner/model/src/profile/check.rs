@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Values of a profile that contradict each other.
+
+use super::Profile;
+
+impl Profile {
+    /// Returns the first parameter that contradicts another one, and the reason.
+    pub(super) fn contradiction(&self) -> Option<(&'static str, String)> {
+        let Self { nic, pcie, network, .. } = self;
+        let reserved = nic.cores_for_host + nic.cores_for_soc;
+        if reserved > nic.cores {
+            let reason = format!(
+                "together with nic.cores_for_soc, {reserved} cores are reserved of {}",
+                nic.cores
+            );
+            return Some(("nic.cores_for_host", reason));
+        }
+        for (field, cores, end) in [
+            ("nic.cores_for_host", nic.cores_for_host, "the device's processor"),
+            ("nic.cores_for_soc", nic.cores_for_soc, "the host"),
+        ] {
+            if cores >= nic.cores {
+                let reason = format!("no core of nic.cores is left for requests to {end}");
+                return Some((field, reason));
+            }
+        }
+        for (field, mtu) in [("pcie.mtu_host", pcie.mtu_host), ("pcie.mtu_soc", pcie.mtu_soc)] {
+            if !(mtu as u64).is_power_of_two() || mtu.fract() != 0.0 {
+                return Some((field, format!("{mtu} is not a power of two")));
+            }
+        }
+        if nic.untracked > network.rate {
+            let reason = format!("it is more than network.rate, {} Gbps", network.rate);
+            return Some(("nic.untracked", reason));
+        }
+        None
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Requests between host and the device's processor: path 3 through the NIC cores, and path 3* by
+//! DMA.
+
+use super::bus::INLINE_BYTES;
+use super::{Resource, Route, Stage, Way, ns};
+use crate::path::{Operation, Side};
+
+impl Way<'_> {
+    fn loopback(&self, stages: &mut Vec<Stage>, bytes: u64) {
+        let time = Self::wire(bytes, 0, 0.0, self.profile.nic.loopback);
+        stages.push(Stage::Transfer { link: Resource::Loopback, time, bytes, packets: 0 });
+    }
+
+    /// Lays out a request through the NIC cores: what is read at one end is written at the other.
+    /// Data of up to a doorbell's length come with it.
+    pub(super) fn inside(&self, route: &mut Route) {
+        let (here, there) = (self.request.path.requester(), self.request.path.target());
+        let end = self.end(here);
+        let (batch, bytes) = (f64::from(self.request.batch), self.bytes);
+        (route.post, route.doorbell) = (ns(batch * end.post), ns(end.doorbell));
+        route.before.push(self.doorbell(here));
+        self.fetch(&mut route.before, here);
+        let is_inline = self.request.bytes <= INLINE_BYTES;
+        route.before.push(Stage::Nic(self.cores(), self.nic_time() + ns(self.profile.nic.inside)));
+        let each = &mut route.each;
+        match self.request.operation {
+            Operation::Read => {
+                if there == Side::Soc {
+                    each.push(self.track());
+                }
+                self.read(each, there, bytes);
+                self.loopback(each, bytes);
+                self.write(each, here, bytes);
+            }
+            Operation::Write | Operation::Send => {
+                if !is_inline {
+                    self.read(each, here, bytes);
+                }
+                self.loopback(each, bytes);
+                self.write(each, there, bytes);
+            }
+        }
+        let after = &mut route.after;
+        match self.request.operation {
+            Operation::Read => {}
+            Operation::Write => self.completion(after, here),
+            Operation::Send => {
+                self.answer(after);
+                self.write(after, here, self.request.bytes);
+            }
+        }
+        after.push(Stage::Delay(ns(end.completion)));
+    }
+
+    /// Lays out a copy by the DMA engine, which is on the side of the device's processor.
+    pub(super) fn by_dma(&self, route: &mut Route) {
+        let (here, there) = (self.request.path.requester(), self.request.path.target());
+        let (dma, end) = (&self.profile.dma, self.end(here));
+        let batch = f64::from(self.request.batch);
+        (route.post, route.doorbell) = (ns(batch * dma.post), ns(end.doorbell));
+        route.before.push(Stage::Serve(Resource::Dma, ns(dma.copy)));
+        let (from, to) = match self.request.operation {
+            Operation::Read => (there, here),
+            _ => (here, there),
+        };
+        let (bytes, each) = (self.bytes, &mut route.each);
+        self.read(each, from, bytes);
+        let time = Self::wire(bytes, 0, 0.0, dma.rate);
+        each.push(Stage::Transfer { link: Resource::DmaRate, time, bytes, packets: 0 });
+        self.write(each, to, bytes);
+        route.after.push(Stage::Delay(ns(end.completion)));
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A discrete-event simulation of requests on the paths of a machine.
+//!
+//! Threads of the requesters post batches of requests as long as their window allows it. A request
+//! passes the [stages](crate::route) of its way; where a resource is busy, it waits in line. Equal
+//! seeds give equal results.
+
+mod events;
+mod machine;
+mod outcome;
+mod resources;
+mod threads;
+
+pub use outcome::{Flow, LinkCount, Outcome, Use};
+
+use crate::path::Side;
+use crate::profile::Profile;
+use crate::route::{Request, Route};
+use machine::Machine;
+
+/// Requests of one kind, and who posts them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Load {
+    /// The requests.
+    pub request: Request,
+    /// Machines that post; one for the ends of the device's own machine.
+    pub machines: u32,
+    /// Threads of each machine.
+    pub threads: u32,
+    /// Requests that a thread has in flight at most; at least a batch.
+    pub window: u32,
+    /// Requests per second that all threads offer together, in millions; none for as many as
+    /// possible.
+    pub offered: Option<f64>,
+}
+
+/// Requests that a core of the host or of the device's processor has in flight.
+const INSIDE_WINDOW: u32 = 32;
+
+impl Load {
+    /// Describes requests at the greatest rate: from all machines of clients, or from all cores of
+    /// an end of the machine.
+    pub fn full(profile: &Profile, request: Request) -> Self {
+        let client = &profile.client;
+        let (machines, threads) = match request.path.requester() {
+            Side::Client => (client.machines, client.threads),
+            Side::Host => (1.0, profile.host.cores),
+            Side::Soc => (1.0, profile.soc.cores),
+        };
+        let (machines, threads) = (machines as u32, threads as u32);
+        // Large requests fill every link with few of them in flight.
+        let window = match (request.bytes, request.path.requester()) {
+            (65_536.., _) => 1,
+            (_, Side::Client) => client.window as u32,
+            _ => INSIDE_WINDOW,
+        };
+        let window = window.max(2 * request.batch);
+        Self { request, machines, threads, window, offered: None }
+    }
+
+    /// Describes single requests, one after the other.
+    pub fn single(request: Request) -> Self {
+        Self { request, machines: 1, threads: 1, window: request.batch, offered: None }
+    }
+
+    /// Limits the rate of the load.
+    pub fn offering(self, millions: f64) -> Self {
+        Self { offered: Some(millions), ..self }
+    }
+
+    /// Lets a share of the machines post.
+    pub fn on_machines(self, machines: u32) -> Self {
+        Self { machines, ..self }
+    }
+
+    fn in_flight(&self) -> u64 {
+        u64::from(self.machines) * u64::from(self.threads) * u64::from(self.window)
+    }
+}
+
+/// Requests that are measured at least, divided by their segments.
+const MEASURED: u64 = 12_000;
+/// Requests that are measured at least, whatever their size.
+const MEASURED_MIN: u64 = 200;
+
+/// Simulates loads together until the results are steady. Returns none if a path does not have its
+/// operation.
+pub fn simulate(profile: &Profile, loads: &[Load], seed: u64) -> Option<Outcome> {
+    let routes: Option<Vec<Route>> =
+        loads.iter().map(|load| Route::of(profile, &load.request)).collect();
+    let mut machine = Machine::new(profile, loads, routes?, seed);
+    let goals = |machine: &Machine<'_>, factor: u64| {
+        let goal = |number: usize| {
+            let segments = u64::from(machine.route(number).segments);
+            let load = &loads[number];
+            let measured = (MEASURED / segments / loads.len() as u64).max(MEASURED_MIN);
+            factor * measured.max(2 * load.in_flight() / factor.max(1)).min(2 * MEASURED)
+        };
+        (0..loads.len()).map(goal).collect::<Vec<_>>()
+    };
+    let single = loads.iter().all(|load| load.in_flight() <= 2);
+    if single {
+        machine.run(&vec![MEASURED_MIN; loads.len()]);
+    } else {
+        let warm = goals(&machine, 1);
+        machine.run(&warm);
+        machine.measure();
+        let measured = goals(&machine, 2);
+        machine.run(&measured);
+    }
+    Some(machine.outcome())
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The published results of the off-path SmartNIC study, beside those of the model.
+//!
+//! The study states most results as ranges over payloads, without the curves. A row is reached if
+//! all results of the model are inside the published range, or if one of them is within 10 % of a
+//! published value.
+
+mod latency;
+mod throughput;
+mod together;
+
+use crate::path::{Operation, Path};
+use crate::profile::Profile;
+use crate::route::Request;
+use crate::simulator::{Load, Outcome, simulate};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// A row of the study's table of results.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// Its number.
+    pub number: u32,
+    /// What was measured.
+    pub metric: &'static str,
+    /// The published result.
+    pub published: &'static str,
+    /// The accepted results: the published range, or 10 % around a published value.
+    pub accepted: (f64, f64),
+    /// Smallest and largest result of the model.
+    pub ours: (f64, f64),
+    /// Unit of both.
+    pub unit: &'static str,
+    /// How the model was asked, or why it was not.
+    pub how: &'static str,
+}
+
+impl Row {
+    /// Returns whether the model's results are accepted.
+    pub fn is_reached(&self) -> bool {
+        self.distance() == 0.0
+    }
+
+    /// Returns how far the model's results are from the accepted ones, in relation to these; zero
+    /// if all are accepted, and none for a row without results.
+    pub fn distance(&self) -> f64 {
+        let (least, most) = self.accepted;
+        let (low, high) = self.ours;
+        if low.is_nan() || high.is_nan() {
+            return f64::INFINITY;
+        }
+        let scale = least.abs().max(most.abs()).clamp(f64::MIN_POSITIVE, 1e6);
+        ((least - low).max(0.0) + (high - most).max(0.0)) / scale
+    }
+
+    /// Returns the model's results as a text.
+    pub fn ours_text(&self) -> String {
+        let (low, high) = self.ours;
+        match (low.is_nan(), (high - low).abs() < 0.005) {
+            (true, _) => "-".into(),
+            (_, true) => format!("{} {}", number(low), self.unit),
+            _ => format!("{} to {} {}", number(low), number(high), self.unit),
+        }
+    }
+}
+
+/// Writes a number with three digits at least where it has decimals.
+fn number(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Returns rows 1 to 31 for a profile.
+pub fn rows(profile: &Profile) -> Vec<Row> {
+    let model = Model::new(profile);
+    let mut rows = latency::rows(&model);
+    rows.extend(throughput::rows(&model));
+    rows.extend(together::rows(&model));
+    rows.sort_by_key(|row| row.number);
+    rows
+}
+
+/// Payloads for which the network is not the limit of any path. The study says "below 512 B"; at
+/// 200 Gbit/s, 256 B fit at most 87 million times per second, which is less than a plain NIC
+/// processes, so that paths cannot differ there.
+const SMALL: [u64; 5] = [8, 16, 32, 64, 128];
+/// Payloads of latencies.
+const LATENCY: [u64; 5] = [8, 64, 512, 1024, 4096];
+/// Payloads of messages, and of requests inside the machine: their data come with the request.
+const MESSAGES: [u64; 4] = [8, 64, 128, 512];
+/// Seed of all simulations.
+const SEED: u64 = 1;
+
+/// The model, with the results so far.
+struct Model<'a> {
+    profile: &'a Profile,
+    known: RefCell<HashMap<(Path, Operation, u64, bool), f64>>,
+}
+
+impl<'a> Model<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        Self { profile, known: RefCell::default() }
+    }
+
+    fn run(&self, loads: &[Load]) -> Outcome {
+        simulate(self.profile, loads, SEED).expect("the study's paths have their operations")
+    }
+
+    fn once(&self, key: (Path, Operation, u64, bool), find: impl FnOnce(Request) -> f64) -> f64 {
+        if let Some(known) = self.known.borrow().get(&key) {
+            return *known;
+        }
+        let found = find(Request::new(key.0, key.1, key.2));
+        self.known.borrow_mut().insert(key, found);
+        found
+    }
+
+    /// Median latency of single requests in nanoseconds.
+    fn latency(&self, path: Path, operation: Operation, bytes: u64) -> f64 {
+        self.once((path, operation, bytes, false), |request| {
+            self.run(&[Load::single(request)]).flows[0].median
+        })
+    }
+
+    /// Greatest rate in millions per second.
+    fn rate(&self, path: Path, operation: Operation, bytes: u64) -> f64 {
+        self.once((path, operation, bytes, true), |request| {
+            self.run(&[Load::full(self.profile, request)]).flows[0].rate
+        })
+    }
+
+    /// Greatest payload in Gbit/s.
+    fn goodput(&self, path: Path, operation: Operation, bytes: u64) -> f64 {
+        self.rate(path, operation, bytes) * bytes as f64 * 8.0 / 1000.0
+    }
+}
+
+/// Smallest and largest of some results.
+fn span(results: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    let wider = |(low, high): (f64, f64), result: f64| (low.min(result), high.max(result));
+    results.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), wider)
+}
+
+/// Growth in per cent.
+fn growth(to: f64, from: f64) -> f64 {
+    100.0 * (to / from - 1.0)
+}
+
+/// What is accepted around a published value.
+fn around(value: f64) -> (f64, f64) {
+    span([0.9 * value, 1.1 * value])
+}
+
+/// One result.
+fn one(value: f64) -> (f64, f64) {
+    (value, value)
+}

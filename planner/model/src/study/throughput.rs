@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Rows about throughput of single paths.
+
+use super::{Model, Row, SMALL, around, growth, one, span};
+use crate::path::Operation::{Read, Send, Write};
+use crate::path::{Operation, Path};
+
+/// Payloads of which the network is the limit.
+const LARGE: [u64; 4] = [512, 1024, 4096, 65_536];
+/// Payloads of the fall of large reads.
+const HUGE: [u64; 6] = [1 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20, 64 << 20];
+
+/// Growth of rates from one path to another, over payloads.
+fn grows(
+    model: &Model<'_>,
+    operation: Operation,
+    to: Path,
+    from: Path,
+    payloads: &[u64],
+) -> (f64, f64) {
+    span(payloads.iter().map(|&bytes| {
+        growth(model.rate(to, operation, bytes), model.rate(from, operation, bytes))
+    }))
+}
+
+pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
+    let mut rows = of_clients(model);
+    rows.extend(of_large_reads(model));
+    rows.extend(inside(model));
+    rows
+}
+
+fn of_clients(model: &Model<'_>) -> Vec<Row> {
+    let over = "all clients, 8 to 128 B: the network is not the limit";
+    let row = |number, metric, published, accepted, ours| Row {
+        number,
+        metric,
+        published,
+        accepted,
+        ours,
+        unit: "%",
+        how: over,
+    };
+    let (rnic, host, soc) = (Path::Rnic, Path::Host, Path::Soc);
+    let of = |operation, to, from| grows(model, operation, to, from, &SMALL);
+    let large = span(Operation::ALL.into_iter().flat_map(|operation| {
+        let payloads = if operation == Send { &LARGE[..3] } else { &LARGE };
+        let (low, high) = grows(model, operation, host, rnic, payloads);
+        [low, high]
+    }));
+    let times = |(low, high): (f64, f64)| (1.0 + low / 100.0, 1.0 + high / 100.0);
+    let one_sided = span([Read, Write].into_iter().flat_map(|operation| {
+        let (low, high) = times(of(operation, soc, host));
+        [low, high]
+    }));
+    vec![
+        row(5, "READ rate, path 1 to RNIC", "-19 to -26 %", (-26.0, -19.0), of(Read, host, rnic)),
+        row(6, "WRITE rate, path 1 to RNIC", "-15 to -22 %", (-22.0, -15.0), of(Write, host, rnic)),
+        row(7, "SEND rate, path 1 to RNIC", "-3 to -36 %", (-36.0, -3.0), of(Send, host, rnic)),
+        Row {
+            how: "all clients, 512 B to 64 KiB; messages to 4 KiB",
+            ..row(8, "large transfers, path 1 to RNIC", "similar", (-10.0, 10.0), large)
+        },
+        Row {
+            unit: "times",
+            ..row(13, "one-sided rate, path 2 to 1", "1.08 to 1.48", (1.08, 1.48), one_sided)
+        },
+        row(14, "READ rate, path 2 to RNIC", "higher", (0.1, 100.0), of(Read, soc, rnic)),
+        row(15, "WRITE rate, path 2 to RNIC", "lower", (-100.0, -0.1), of(Write, soc, rnic)),
+        Row {
+            unit: "times",
+            ..row(16, "SEND rate, path 2 to 1", "up to 0.64", (0.0, 0.64), {
+                times(of(Send, soc, host))
+            })
+        },
+        Row {
+            unit: "times",
+            how: "the greatest over READ and WRITE of 8 to 128 B",
+            ..row(19, "headline: path 2 to 1", "1.48", around(1.48), one(one_sided.1))
+        },
+        Row {
+            unit: "M/s",
+            how: "requests without payload; the host's 24 cores answer messages of 8 B",
+            ..row(29, "NIC cores; a host of 24 cores", "over 195; 87 M/s", (0.9 * 87.0, 10_000.0), {
+                span([model.rate(rnic, Read, 0), model.rate(rnic, Send, 8)])
+            })
+        },
+        Row {
+            number: 30,
+            metric: "cores of a file system, 25 to 100 Gbit/s",
+            published: "2.27 times",
+            accepted: around(2.27),
+            ours: (f64::NAN, f64::NAN),
+            unit: "times",
+            how: "not modelled: the study does not say how many cores the file system itself uses",
+        },
+    ]
+}
+
+fn of_large_reads(model: &Model<'_>) -> Vec<Row> {
+    let read = |bytes| model.goodput(Path::Soc, Read, bytes);
+    let best = span(HUGE.map(read)).1;
+    // The payload up to which nothing is lost.
+    let kept = HUGE.into_iter().filter(|&bytes| read(bytes) > 0.98 * best).max();
+    let worst = span(HUGE.map(read)).0;
+    vec![
+        Row {
+            number: 17,
+            metric: "READ of path 2 falls",
+            published: "from 9 MB",
+            accepted: (8.0, 9.1),
+            ours: one(kept.unwrap_or(0) as f64 / 1e6),
+            unit: "MB",
+            how: "the largest power of two that loses less than 2 %",
+        },
+        Row {
+            number: 18,
+            metric: "worst anomaly with the device's processor",
+            published: "up to -48 %",
+            accepted: around(-48.0),
+            ours: one(growth(worst, best)),
+            unit: "%",
+            how: "READ of path 2, 64 MiB to the best payload",
+        },
+    ]
+}
+
+fn inside(model: &Model<'_>) -> Vec<Row> {
+    let rates = |path| span(SMALL.map(|bytes| model.rate(path, Read, bytes)));
+    let row = |number, metric, published, accepted, ours| Row {
+        number,
+        metric,
+        published,
+        accepted,
+        ours,
+        unit: "M/s",
+        how: "READ of 8 to 128 B by all cores",
+    };
+    let data = [Path::SocToHost, Path::HostToSoc].into_iter().flat_map(|path| {
+        [Read, Write].map(|operation| model.goodput(path, operation, 65_536))
+    });
+    vec![
+        row(22, "READ rate of S2H", "29 M/s", around(29.0), rates(Path::SocToHost)),
+        row(23, "READ rate of H2S", "51.2 M/s", around(51.2), rates(Path::HostToSoc)),
+        Row {
+            unit: "Gbit/s",
+            how: "READ and WRITE of 64 KiB in both directions",
+            ..row(24, "data rate of path 3", "half of PCIe", around(128.0), span(data))
+        },
+    ]
+}
