@@ -9,12 +9,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod estimate;
 pub mod path;
 pub mod profile;
 pub mod route;
 pub mod simulator;
 pub mod study;
 
+pub use estimate::{Estimate, EstimateError, estimate, estimate_mix};
 pub use path::{Operation, Path, Side};
 pub use profile::{Profile, ProfileError};
 pub use route::Request;

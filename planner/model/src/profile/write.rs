@@ -9,11 +9,7 @@ use toml_edit::{DocumentMut, Item};
 ///
 /// # Errors
 /// The text is not a profile.
-pub fn with_values(
-    file: &str,
-    text: &str,
-    values: &[(&str, f64)],
-) -> Result<String, ProfileError> {
+pub fn with_values(file: &str, text: &str, values: &[(&str, f64)]) -> Result<String, ProfileError> {
     Profile::parse(file, text)?;
     let mut document: DocumentMut = text.parse().expect("it has just been parsed");
     for (name, value) in values {

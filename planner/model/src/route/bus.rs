@@ -149,7 +149,8 @@ impl Way<'_> {
 
     /// Returns the time of a doorbell from a core of an end to the NIC cores.
     pub(super) fn doorbell(&self, side: Side) -> Stage {
-        let bytes = Self::wire(DOORBELL_BYTES, 1, self.profile.pcie.header, self.profile.pcie1.rate);
+        let bytes =
+            Self::wire(DOORBELL_BYTES, 1, self.profile.pcie.header, self.profile.pcie1.rate);
         Stage::Delay(self.way_to(side) + bytes)
     }
 
@@ -161,10 +162,7 @@ impl Way<'_> {
             let round_trip = 2 * self.way_to(side) + ns(self.end(side).read);
             let together = batch.min(self.profile.nic.requests_per_fetch) as u64;
             let share = round_trip / together;
-            stages.extend([
-                Stage::Serve(Resource::Fetch, share),
-                Stage::Delay(round_trip - share),
-            ]);
+            stages.extend([Stage::Serve(Resource::Fetch, share), Stage::Delay(round_trip - share)]);
         }
     }
 

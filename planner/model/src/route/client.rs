@@ -8,11 +8,13 @@ impl Way<'_> {
     fn network(&self, stages: &mut Vec<Stage>, inbound: bool, bytes: u64) {
         let network = &self.profile.network;
         let packets = bytes.div_ceil(network.mtu as u64);
-        let time = |rate| Self::wire(bytes, packets.max(1), network.header, rate);
+        // A packet may have several segments, which share its header.
+        let headers = if bytes < self.request.bytes { bytes as f64 / network.mtu } else { 1.0 };
+        let headers = headers.max(packets as f64 - 1.0) * network.header;
+        let time = |rate| ns((bytes as f64 + headers) * 8.0 / rate);
         let link = if inbound { Resource::NetworkIn } else { Resource::NetworkOut };
         let device = Stage::Transfer { link, time: time(network.rate), bytes, packets };
-        let client =
-            Stage::ClientPort { inbound: !inbound, time: time(self.profile.client.rate) };
+        let client = Stage::ClientPort { inbound: !inbound, time: time(self.profile.client.rate) };
         let latency = Stage::Delay(ns(network.latency));
         match inbound {
             true => stages.extend([client, latency, device]),

@@ -135,11 +135,12 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs until each load has completed this number of requests since the last call of
-    /// [`measure`](Self::measure).
-    pub(super) fn run(&mut self, goals: &[u64]) {
+    /// [`measure`](Self::measure), or until this number of events.
+    pub(super) fn run(&mut self, goals: &[u64], events: u64) {
         let mut left = goals.len();
         let mut reached = vec![false; goals.len()];
-        while left > 0 {
+        let last = self.events.scheduled() + events;
+        while left > 0 && self.events.scheduled() < last {
             let Some((time, event)) = self.events.next() else { return };
             self.now = time;
             match event {
@@ -459,8 +460,17 @@ impl<'a> Machine<'a> {
             servers.iter().map(|servers| share_of(servers.busy, 1)).fold(0.0, f64::max)
         };
         let [host, soc] = self.banks_at;
-        uses.push(Use { name: "ports of clients", share: busiest(&self.servers[self.ports_at..host]) });
-        uses.push(Use { name: "banks of the host's memory", share: busiest(&self.servers[host..soc]) });
+        let ports = &self.servers[self.ports_at..host];
+        let of = |inbound: usize| {
+            let some = ports.iter().skip(inbound).step_by(2);
+            some.map(|servers| share_of(servers.busy, 1)).fold(0.0, f64::max)
+        };
+        uses.push(Use { name: PORTS_OUT, share: of(0) });
+        uses.push(Use { name: PORTS_IN, share: of(1) });
+        uses.push(Use {
+            name: "banks of the host's memory",
+            share: busiest(&self.servers[host..soc]),
+        });
         uses.push(Use { name: "banks of the SoC's memory", share: busiest(&self.servers[soc..]) });
         let posting =
             self.threads.iter().map(|thread| share_of(thread.busy, 1)).fold(0.0, f64::max);
@@ -469,6 +479,10 @@ impl<'a> Machine<'a> {
         uses
     }
 }
+
+/// Names of the ports of clients' machines, in each direction.
+pub(crate) const PORTS_OUT: &str = "ports of clients, sending";
+pub(crate) const PORTS_IN: &str = "ports of clients, receiving";
 
 /// Mark of a job whose memory access ends in a cache.
 const NO_BANK: u32 = u32::MAX;

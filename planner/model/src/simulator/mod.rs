@@ -17,6 +17,7 @@ use crate::path::Side;
 use crate::profile::Profile;
 use crate::route::{Request, Route};
 use machine::Machine;
+pub(crate) use machine::{PORTS_IN, PORTS_OUT};
 
 /// Requests of one kind, and who posts them.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -83,6 +84,10 @@ const MEASURED: u64 = 12_000;
 /// Requests that are measured at least, whatever their size.
 const MEASURED_MIN: u64 = 200;
 
+/// Events of each part of a simulation: a load that offers little beside a large one completes
+/// fewer requests.
+const EVENTS_MAX: u64 = 3_000_000;
+
 /// Simulates loads together until the results are steady. Returns none if a path does not have its
 /// operation.
 pub fn simulate(profile: &Profile, loads: &[Load], seed: u64) -> Option<Outcome> {
@@ -100,13 +105,13 @@ pub fn simulate(profile: &Profile, loads: &[Load], seed: u64) -> Option<Outcome>
     };
     let single = loads.iter().all(|load| load.in_flight() <= 2);
     if single {
-        machine.run(&vec![MEASURED_MIN; loads.len()]);
+        machine.run(&vec![MEASURED_MIN; loads.len()], EVENTS_MAX);
     } else {
         let warm = goals(&machine, 1);
-        machine.run(&warm);
+        machine.run(&warm, EVENTS_MAX);
         machine.measure();
         let measured = goals(&machine, 2);
-        machine.run(&measured);
+        machine.run(&measured, EVENTS_MAX);
     }
     Some(machine.outcome())
 }

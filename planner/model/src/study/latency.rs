@@ -39,7 +39,13 @@ pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
     let fastest = of(Read, soc, host).0;
     vec![
         row(1, "READ latency, path 1 to RNIC", "+15 to +30 %", (15.0, 30.0), of(Read, host, rnic)),
-        row(2, "WRITE latency, path 1 to RNIC", "+15 to +21 %", (15.0, 21.0), of(Write, host, rnic)),
+        row(
+            2,
+            "WRITE latency, path 1 to RNIC",
+            "+15 to +21 %",
+            (15.0, 21.0),
+            of(Write, host, rnic),
+        ),
         row(3, "SEND latency, path 1 to RNIC", "+6 to +9 %", (6.0, 9.0), of(Send, host, rnic)),
         Row {
             unit: "ns",

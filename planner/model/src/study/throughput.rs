@@ -18,9 +18,11 @@ fn grows(
     from: Path,
     payloads: &[u64],
 ) -> (f64, f64) {
-    span(payloads.iter().map(|&bytes| {
-        growth(model.rate(to, operation, bytes), model.rate(from, operation, bytes))
-    }))
+    span(
+        payloads.iter().map(|&bytes| {
+            growth(model.rate(to, operation, bytes), model.rate(from, operation, bytes))
+        }),
+    )
 }
 
 pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
@@ -81,9 +83,13 @@ fn of_clients(model: &Model<'_>) -> Vec<Row> {
         Row {
             unit: "M/s",
             how: "requests without payload; the host's 24 cores answer messages of 8 B",
-            ..row(29, "NIC cores; a host of 24 cores", "over 195; 87 M/s", (0.9 * 87.0, 10_000.0), {
-                span([model.rate(rnic, Read, 0), model.rate(rnic, Send, 8)])
-            })
+            ..row(
+                29,
+                "NIC cores; a host of 24 cores",
+                "over 195; 87 M/s",
+                (0.9 * 87.0, 10_000.0),
+                span([model.rate(rnic, Read, 0), model.rate(rnic, Send, 8)]),
+            )
         },
         Row {
             number: 30,
@@ -136,9 +142,9 @@ fn inside(model: &Model<'_>) -> Vec<Row> {
         unit: "M/s",
         how: "READ of 8 to 128 B by all cores",
     };
-    let data = [Path::SocToHost, Path::HostToSoc].into_iter().flat_map(|path| {
-        [Read, Write].map(|operation| model.goodput(path, operation, 65_536))
-    });
+    let data = [Path::SocToHost, Path::HostToSoc]
+        .into_iter()
+        .flat_map(|path| [Read, Write].map(|operation| model.goodput(path, operation, 65_536)));
     vec![
         row(22, "READ rate of S2H", "29 M/s", around(29.0), rates(Path::SocToHost)),
         row(23, "READ rate of H2S", "51.2 M/s", around(51.2), rates(Path::HostToSoc)),

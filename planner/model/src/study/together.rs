@@ -22,9 +22,8 @@ fn clients_on_both(model: &Model<'_>, operation: Operation, bytes: u64, machines
 
 /// Growth of the rate of path 1 while another path is used at its full rate.
 fn disturbed(model: &Model<'_>, operation: Operation, other: Path) -> f64 {
-    let loads = [(Path::Host, operation), (other, read_or(operation))].map(|(path, operation)| {
-        Load::full(model.profile, Request::new(path, operation, BYTES))
-    });
+    let loads = [(Path::Host, operation), (other, read_or(operation))]
+        .map(|(path, operation)| Load::full(model.profile, Request::new(path, operation, BYTES)));
     let together = model.run(&loads).flows[0].rate;
     growth(together, model.rate(Path::Host, operation, BYTES))
 }
@@ -50,15 +49,17 @@ pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
         span(rates).0
     };
     // An odd machine is left out.
-    let gain = |operation| {
-        one(clients_on_both(model, operation, BYTES, machines / 2) / slower(operation))
-    };
+    let gain =
+        |operation| one(clients_on_both(model, operation, BYTES, machines / 2) / slower(operation));
     let halves = "half of the clients on each, 64 B, to the slower path with all of them";
     let idle = [Read, Write].map(|operation| clients_on_both(model, operation, 0, machines));
     let over = |path| {
-        span([Read, Write].into_iter().zip(idle).map(|(operation, both)| {
-            growth(both, model.rate(path, operation, 0))
-        }))
+        span(
+            [Read, Write]
+                .into_iter()
+                .zip(idle)
+                .map(|(operation, both)| growth(both, model.rate(path, operation, 0))),
+        )
     };
     let nothing = "as many clients on each, no payload, READ and WRITE";
     let h2s = [Read, Write, Send].map(|operation| disturbed(model, operation, Path::HostToSoc));
@@ -69,11 +70,51 @@ pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
         row(25, "paths 1 and 2, READ", "1.45 times", around(1.45), gain(Read), "times", halves),
         row(25, "paths 1 and 2, WRITE", "1.5 times", around(1.5), gain(Write), "times", halves),
         row(25, "paths 1 and 2, SEND", "3.3 times", around(3.3), gain(Send), "times", halves),
-        row(26, "paths 1 and 2, to path 1", "+4 to +13 %", (4.0, 13.0), over(Path::Host), "%", nothing),
-        row(26, "paths 1 and 2, to path 2", "+5 to +10 %", (5.0, 10.0), over(Path::Soc), "%", nothing),
-        row(27, "path 1 with H2S, READ", "-7 to -15 %", (-15.0, -7.0), one(h2s[0]), "%", while_used),
-        row(27, "path 1 with H2S, WRITE", "-4 to -27 %", (-27.0, -4.0), one(h2s[1]), "%", while_used),
-        row(27, "path 1 with H2S, SEND", "-9 to -14 %", (-14.0, -9.0), one(h2s[2]), "%", while_used),
+        row(
+            26,
+            "paths 1 and 2, to path 1",
+            "+4 to +13 %",
+            (4.0, 13.0),
+            over(Path::Host),
+            "%",
+            nothing,
+        ),
+        row(
+            26,
+            "paths 1 and 2, to path 2",
+            "+5 to +10 %",
+            (5.0, 10.0),
+            over(Path::Soc),
+            "%",
+            nothing,
+        ),
+        row(
+            27,
+            "path 1 with H2S, READ",
+            "-7 to -15 %",
+            (-15.0, -7.0),
+            one(h2s[0]),
+            "%",
+            while_used,
+        ),
+        row(
+            27,
+            "path 1 with H2S, WRITE",
+            "-4 to -27 %",
+            (-27.0, -4.0),
+            one(h2s[1]),
+            "%",
+            while_used,
+        ),
+        row(
+            27,
+            "path 1 with H2S, SEND",
+            "-9 to -14 %",
+            (-14.0, -9.0),
+            one(h2s[2]),
+            "%",
+            while_used,
+        ),
         row(
             28,
             "path 1 with 3*, to row 27",

@@ -44,8 +44,8 @@ pub fn bulk(profile: &Profile) -> f64 {
     profile.network.rate.min(profile.pcie1.rate)
 }
 
-/// Returns packets per second on the link of the NIC cores, in millions, at the network's full
-/// rate with packets of these sizes for each crossing.
+/// Returns packets per second on all PCIe links together, in millions, at the network's full rate
+/// with packets of these sizes for each crossing.
 pub fn packet_rate(profile: &Profile, mtus: &[f64]) -> f64 {
     let bytes_per_us = profile.network.rate * 1000.0 / 8.0;
     mtus.iter().map(|mtu| bytes_per_us / mtu).sum()

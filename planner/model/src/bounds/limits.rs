@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The rate that each resource on a way allows, if nothing else limits it.
+
+use crate::path::{Path, Side};
+use crate::profile::Profile;
+use crate::route::{Pool, Resource, Route, Stage, Time};
+use crate::simulator::{Load, PORTS_IN, PORTS_OUT};
+
+/// The greatest rate that a resource allows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Limit {
+    /// The resource, by the name that simulations use.
+    pub name: &'static str,
+    /// Requests per second, in millions.
+    pub rate: f64,
+}
+
+/// Returns the limits of all resources that a load uses, the lowest first. Nothing is returned for
+/// a path that does not have the operation.
+pub fn limits(profile: &Profile, load: &Load) -> Vec<Limit> {
+    let Some(route) = Route::of(profile, &load.request) else { return vec![] };
+    let shares = shares_of(profile, load, &route);
+    let mut limits: Vec<Limit> =
+        shares.into_iter().map(|(name, share)| Limit { name, rate: 1.0 / share }).collect();
+    // Requests in flight, divided by the least time that one of them takes.
+    let in_flight = f64::from(load.machines * load.threads * load.window);
+    let least = (route.post + least_time(&route)) as f64 / 1e6;
+    limits.push(Limit { name: "latency of requests in flight", rate: in_flight / least });
+    limits.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    limits
+}
+
+/// Returns the shares of resources that a load uses at one million requests per second: rates of
+/// several loads, multiplied by these, add up to one at most.
+pub fn shares(profile: &Profile, load: &Load) -> Vec<(&'static str, f64)> {
+    let route = Route::of(profile, &load.request);
+    route.map(|route| shares_of(profile, load, &route)).unwrap_or_default()
+}
+
+/// Sums of shares by names.
+#[derive(Default)]
+struct Shares(Vec<(&'static str, f64)>);
+
+impl Shares {
+    /// Adds the time of some servers, in picoseconds.
+    fn add(&mut self, name: &'static str, time: f64, servers: f64) {
+        let share = time / servers / 1e6;
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            _ if share == 0.0 => {}
+            Some((_, sum)) => *sum += share,
+            None => self.0.push((name, share)),
+        }
+    }
+}
+
+fn shares_of(profile: &Profile, load: &Load, route: &Route) -> Vec<(&'static str, f64)> {
+    let mut shares = Shares::default();
+    let target = load.request.path.target();
+    for (stage, times) in route.stages() {
+        let times = f64::from(times);
+        let mut add = |name, time: Time, servers: f64| {
+            shares.add(name, time as f64 * times, servers);
+        };
+        match stage {
+            Stage::Serve(resource, time) | Stage::Transfer { link: resource, time, .. } => {
+                add(resource.name(), time, f64::from(resource.servers(profile)));
+            }
+            Stage::Nic(_, time) => add("NIC cores", time, nic_cores(profile, load.request.path)),
+            Stage::ClientPort { inbound, time } => {
+                let name = if inbound { PORTS_IN } else { PORTS_OUT };
+                add(name, time, f64::from(load.machines));
+            }
+            Stage::Bank(side, time) if side == target && route.banks > 0 => {
+                let name = match side {
+                    Side::Soc => "banks of the SoC's memory",
+                    _ => "banks of the host's memory",
+                };
+                add(name, time, f64::from(route.banks));
+            }
+            Stage::Track { tracked, untracked } => {
+                let (known, all) = (f64::from(route.tracked), f64::from(route.segments));
+                let time = tracked as f64 * known + untracked as f64 * (all - known);
+                shares.add(Resource::Tracking.name(), time, 1.0);
+            }
+            Stage::Bank(..) | Stage::Delay(_) | Stage::Take(..) | Stage::Give(..) => {}
+        }
+    }
+    for (pool, held) in held_credits(route) {
+        shares.add(pool.name(), held as f64, f64::from(pool.credits(profile)));
+    }
+    let threads = f64::from(load.machines * load.threads * load.request.batch);
+    shares.add("posting by the requester", (route.post + route.doorbell) as f64, threads);
+    shares.0
+}
+
+/// Returns the NIC cores that requests of a path may use.
+fn nic_cores(profile: &Profile, path: Path) -> f64 {
+    let nic = &profile.nic;
+    match (path, path.target()) {
+        (Path::Rnic, _) => profile.rnic.cores,
+        (_, Side::Soc) => nic.cores - nic.cores_for_host,
+        _ => nic.cores - nic.cores_for_soc,
+    }
+}
+
+/// Returns the pools of a way, and the credits of a request multiplied by the least time in
+/// picoseconds that it holds them.
+fn held_credits(route: &Route) -> Vec<(Pool, Time)> {
+    let parts = [(&route.before, 1), (&route.each, route.segments), (&route.after, 1)];
+    let mut held = vec![];
+    for (stages, times) in parts {
+        let mut taken: Vec<(Pool, u32, Time)> = vec![];
+        for stage in stages {
+            match *stage {
+                Stage::Take(pool, credits) => taken.push((pool, credits, 0)),
+                Stage::Give(pool, _) => {
+                    if let Some(at) = taken.iter().position(|(other, ..)| *other == pool) {
+                        let (_, credits, time) = taken.swap_remove(at);
+                        held.push((pool, time * u64::from(credits) * u64::from(times)));
+                    }
+                }
+                other => taken.iter_mut().for_each(|(_, _, time)| *time += least(other)),
+            }
+        }
+    }
+    held
+}
+
+/// Returns the least time of a stage.
+fn least(stage: Stage) -> Time {
+    match stage {
+        Stage::Delay(time)
+        | Stage::Nic(_, time)
+        | Stage::Serve(_, time)
+        | Stage::Transfer { time, .. }
+        | Stage::ClientPort { time, .. } => time,
+        // A cache may answer.
+        Stage::Bank(..) | Stage::Take(..) | Stage::Give(..) => 0,
+        Stage::Track { tracked, .. } => tracked,
+    }
+}
+
+/// Returns the least time of a request with one segment after the other in the pipeline.
+fn least_time(route: &Route) -> Time {
+    let parts = [&route.before, &route.each, &route.after];
+    parts.into_iter().flatten().copied().map(least).sum()
+}
