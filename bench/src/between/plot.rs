@@ -3,8 +3,8 @@
 //! throughput over size, a panel for each placement and number of pairs.
 
 use super::results::{PairCase, PairResult, Series};
-use crate::harness::chart::{Axis, Panel, svg};
 use crate::harness::machine::Machine;
+use freeport_svg::chart::{Axis, Panel, svg};
 use std::collections::BTreeMap;
 
 /// Number of panels side by side.
@@ -35,7 +35,7 @@ pub fn latencies(results: &[PairResult], machine: &Machine) -> String {
             .collect(),
     });
     let title = "Round trips between two processes, measured: fraction that took no longer";
-    svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, machine)
+    svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, &machine.line())
 }
 
 /// Returns the names of the subjects, Freeport first.
@@ -87,5 +87,5 @@ pub fn throughputs(results: &[PairResult], machine: &Machine) -> String {
         }
     });
     let title = "Messages between processes, one way, measured: medians of rounds";
-    svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, machine)
+    svg(title, &names, &panels.collect::<Vec<_>>(), COLUMNS, &machine.line())
 }

@@ -34,6 +34,11 @@ impl Machine {
             date: date(seconds / 86_400),
         }
     }
+
+    /// Returns the line below drawings.
+    pub fn line(&self) -> String {
+        format!("{}; commit {}; {}", self.machine, self.commit, self.date)
+    }
 }
 
 /// Returns the load average of the last minute; none where the system does not report it.

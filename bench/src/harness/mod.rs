@@ -2,7 +2,6 @@
 //! Shared by all benches: running subjects in turn, reports and their formats, drawings, the
 //! description of the machine, and network namespaces.
 
-pub mod chart;
 pub mod drawing;
 pub mod folder;
 pub mod histogram;

@@ -4,12 +4,12 @@
 use super::case::OPS;
 use super::servers::{self, OF_SERVERS};
 use crate::harness::Measurement;
-use crate::harness::chart::{self, Axis, Panel};
 use crate::harness::machine::Machine;
 use crate::harness::metrics::{Metric, MetricResult, Series};
 use crate::harness::plot::{self, Group};
 use crate::harness::report::Traffic;
 use freeport_kv_study::sweep::{Costs, Row};
+use freeport_svg::chart::{self, Axis, Panel};
 
 /// Draws the operations per second of every case; none if there are none.
 pub fn rates(results: &[MetricResult], machine: &Machine) -> Option<String> {
@@ -93,7 +93,7 @@ pub fn accesses(rows: &[Row], machine: &Machine) -> Option<String> {
     let settings = sizes.iter().flat_map(|&size| OPERATIONS.map(|operation| (size, operation)));
     let panels: Vec<Panel> = settings.filter_map(panel).collect();
     let title = "Memory accesses per operation, counted";
-    (!panels.is_empty()).then(|| chart::svg(title, &tables, &panels, 2, machine))
+    (!panels.is_empty()).then(|| chart::svg(title, &tables, &panels, 2, &machine.line()))
 }
 
 fn axis(label: &str, range: (f64, f64)) -> Axis {

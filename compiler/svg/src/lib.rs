@@ -5,6 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chart;
+pub mod page;
+
 use std::fmt::{self, Display, Write};
 
 /// Names of attributes and their values.

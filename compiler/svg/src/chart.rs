@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Line charts as SVG, several panels in one drawing, with the same subjects in the same colours.
 
-use super::drawing::{Drawing, finish, page, text};
-use super::machine::Machine;
+use crate::Drawing;
+use crate::page::{finish, page, text};
 
 const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 250.0;
@@ -39,13 +39,14 @@ pub struct Panel {
     pub lines: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws panels in `columns` columns, with a legend of the subjects above them.
+/// Draws panels in `columns` columns, with a legend of the subjects above them, and below them a
+/// line about the origin of the results.
 pub fn svg(
     title: &str,
     subjects: &[&str],
     panels: &[Panel],
     columns: usize,
-    machine: &Machine,
+    origin: &str,
 ) -> String {
     let rows = panels.len().div_ceil(columns.max(1));
     let width = WIDTH * columns as f64;
@@ -57,7 +58,7 @@ pub fn svg(
         let y = HEAD + (at / columns) as f64 * HEIGHT + TOP;
         panel.draw(&mut out, x, y);
     }
-    finish(out, height - 12.0, machine)
+    finish(out, height - 12.0, origin)
 }
 
 fn draw_legend(out: &mut Drawing, subjects: &[&str]) {
@@ -173,11 +174,10 @@ mod tests {
         let axis = Axis { label: "l".into(), range: (0.0, 1.0), is_logarithmic: false };
         let lines = vec![vec![(0.0, 0.0), (1.0, 1.0)], vec![], vec![(0.5, 0.5)]];
         let panel = Panel { title: "a<b".into(), x: axis.clone(), y: axis, lines };
-        let machine = Machine { machine: "m".into(), commit: "c".into(), date: "d".into() };
-        let svg = svg("t", &["one", "two", "three"], &[panel.clone(), panel], 1, &machine);
+        let svg = svg("t", &["one", "two", "three"], &[panel.clone(), panel], 1, "of a model");
         assert_eq!(svg.matches("stroke-width=\"2\"").count(), 4);
         assert_eq!(svg.matches("stroke-width=\"3\"").count(), 3);
-        assert!(svg.contains("a&lt;b") && svg.contains("m; commit c; d"));
+        assert!(svg.contains("a&lt;b") && svg.contains("of a model"));
         assert!(svg.contains(&format!("d=\"M{LEFT:.1} ")), "the first line begins at the left");
     }
 }
