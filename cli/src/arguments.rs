@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Values that several commands parse: `PATH=VALUE`, `INSTANCE:WORD,WORD`, and the address of a
-//! server.
+//! Values that several commands parse: `PATH=VALUE`, `INSTANCE:WORD,WORD`, the address of a server,
+//! and numbers of bytes.
 
 use anyhow::Context;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,6 +65,23 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
+/// Parses a number of bytes with an optional unit.
+///
+/// # Errors
+/// Any other text.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    const UNITS: [(&str, u32); 4] = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+
+    let (digits, shift) = UNITS
+        .into_iter()
+        .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))
+        .unwrap_or((text, 0));
+    let number = digits.trim_end().parse::<usize>().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected bytes, or a number with KiB, MiB, GiB or TiB, such as 4GiB".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,4 +95,13 @@ mod tests {
             assert!(words(text).is_err(), "{text}");
         }
     }
-}
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(bytes("1000"), Ok(1000));
+        assert_eq!(bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(bytes("4 GiB"), Ok(4 << 30));
+        for text in ["", "GiB", "4GB", "-1", "99999999999TiB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }}

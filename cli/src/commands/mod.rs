@@ -16,6 +16,7 @@ mod kv;
 mod logs;
 mod man;
 mod node;
+mod plan;
 mod ps;
 mod replace;
 mod resume;
@@ -81,6 +82,8 @@ pub enum Command {
     Kv(kv::Arguments),
     /// Inspect, run, compile and attach XDP objects
     Xdp(xdp::Arguments),
+    /// Estimate which path between clients, hosts and NICs is best, in a calibrated model
+    Plan(plan::Arguments),
     /// Benchmark Freeport and comparable systems
     Bench(bench::Arguments),
     /// Check what this machine supports, and what is missing or limited
@@ -133,6 +136,7 @@ impl Command {
             Command::Sockets(arguments) => sockets::run(&arguments),
             Command::Kv(arguments) => kv::run(&arguments),
             Command::Xdp(arguments) => xdp::run(&arguments),
+            Command::Plan(arguments) => plan::run(&arguments),
             Command::Bench(arguments) => bench::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
             Command::Elements(arguments) => elements::run(&arguments),

@@ -9,12 +9,14 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod calibrate;
 pub mod estimate;
 pub mod path;
 pub mod profile;
 pub mod route;
 pub mod simulator;
 pub mod study;
+pub mod sweep;
 
 pub use estimate::{Estimate, EstimateError, estimate, estimate_mix};
 pub use path::{Operation, Path, Side};

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Values of a profile that contradict each other.
 
-use super::Profile;
+use super::{Profile, SECTIONS};
 
 impl Profile {
+    /// Returns whether a parameter is in its range and contradicts no other one.
+    pub fn is_possible(&self, name: &str) -> bool {
+        let key = name.split_once('.').and_then(|(section, key)| {
+            let (_, keys) = SECTIONS.iter().find(|(known, _)| *known == section)?;
+            keys.iter().find(|known| known.name == key)
+        });
+        let is_in_range = |value| key.is_some_and(|key| (key.least..=key.most).contains(&value));
+        self.value(name).is_some_and(is_in_range) && self.contradiction().is_none()
+    }
+
     /// Returns the first parameter that contradicts another one, and the reason.
     pub(super) fn contradiction(&self) -> Option<(&'static str, String)> {
         let Self { nic, pcie, network, .. } = self;

@@ -437,7 +437,14 @@ impl<'a> Machine<'a> {
             .filter(|(_, count)| count.bytes > 0)
             .map(|(link, count)| (link.name(), *count))
             .collect();
-        Outcome { flows, uses, links, time: time / 1000.0, events: self.events.scheduled() }
+        Outcome {
+            flows,
+            uses,
+            links,
+            time: time / 1000.0,
+            from_start: since_start / 1000.0,
+            events: self.events.scheduled(),
+        }
     }
 
     fn uses(&mut self, time: f64) -> Vec<Use> {

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub links: Vec<(&'static str, LinkCount)>,
     /// Simulated time that was measured, in nanoseconds.
     pub time: f64,
+    /// Simulated time since the beginning, in nanoseconds.
+    pub from_start: f64,
     /// Number of events.
     pub events: u64,
 }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport plan calibrate`: a profile beside the study's results.
+
+use super::device::DeviceArguments;
+use crate::progress::ProgressLine;
+use crate::table::Table;
+use anyhow::Context;
+use clap::Args;
+use freeport_plan_model::Profile;
+use freeport_plan_model::calibrate::fit;
+use freeport_plan_model::profile::with_values;
+use freeport_plan_model::study::{Row, rows};
+use serde_json::json;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Longest cell of the table, in characters.
+const WIDEST: usize = 60;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport plan calibrate\n  \
+    freeport plan calibrate --profile my.toml --fit --out fitted.toml\n\n\
+    The results are those of the study of BlueField-2 (OSDI 2023), rows 1 to 31 of its table. The\n\
+    status is 1 if a row that the model has is not reached.")]
+pub struct Arguments {
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// Fit the parameters that are marked as fitted, one after the other; this takes minutes
+    #[arg(long, requires = "out")]
+    fit: bool,
+    /// Write the fitted profile to this file
+    #[arg(long, value_name = "FILE", requires = "fit")]
+    out: Option<PathBuf>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the rows.
+///
+/// # Errors
+/// The profile is invalid, or the fitted one cannot be written.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let (name, text) = arguments.device.text()?;
+    let profile = Profile::parse(&name, &text)?;
+    let rows = match &arguments.out {
+        None => rows(&profile),
+        Some(out) => {
+            let mut line = ProgressLine::default();
+            let fit = fit(&profile, |progress| {
+                line.tell(&format!(
+                    "try {}: {}, distance {:.4}",
+                    progress.tries, progress.parameter, progress.distance
+                ));
+            });
+            drop(line);
+            let values: Vec<(&str, f64)> =
+                fit.changed.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+            fs::write(out, with_values(&name, &text, &values)?)
+                .with_context(|| format!("writing {}", out.display()))?;
+            fit.rows
+        }
+    };
+    match arguments.json {
+        true => rows.iter().for_each(|row| println!("{}", line(row))),
+        false => print!("{}", table(&rows)),
+    }
+    let is_missed = |row: &Row| row.distance().is_finite() && !row.is_reached();
+    Ok(if rows.iter().any(is_missed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn line(row: &Row) -> serde_json::Value {
+    let [low, high] = [row.ours.0, row.ours.1].map(|it| it.is_finite().then_some(it));
+    json!({
+        "row": row.number,
+        "metric": row.metric,
+        "published": row.published,
+        "accepted": [row.accepted.0, row.accepted.1],
+        "model": [low, high],
+        "unit": row.unit,
+        "reached": row.is_reached(),
+        "how": row.how,
+    })
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new(["row", "result", "published", "model", ""], WIDEST);
+    for row in rows {
+        let state = match (row.is_reached(), row.distance().is_finite()) {
+            (true, _) => "",
+            (false, true) => "missed",
+            (false, false) => "not modelled",
+        };
+        table.add([
+            row.number.to_string(),
+            row.metric.to_owned(),
+            row.published.to_owned(),
+            row.ours_text(),
+            state.to_owned(),
+        ]);
+    }
+    table.text("  ", [true, false, false, false, false])
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport plan`: paths between clients, a host and its NIC with a processor, in a calibrated
+//! model.
+
+mod calibrate;
+mod device;
+mod estimate;
+mod mix;
+mod plot;
+mod profile;
+mod results;
+mod sweep;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport plan estimate --path 2 --operation read --size 64\n  \
+    freeport plan sweep --svg paths.svg > paths.csv\n\n\
+    Paths: 1 from clients to the host, 2 from clients to the processor of the NIC (its SoC),\n\
+    3-s2h and 3-h2s between both through the NIC cores, dma-s2h and dma-h2s between both by the\n\
+    DMA engine, and rnic from clients to the host over a plain NIC.\n\
+    All numbers come from a simulation with the parameters of a profile; nothing is measured.")]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Estimate latency, rate and limit of one kind of requests
+    Estimate(estimate::Arguments),
+    /// Estimate loads that share a machine
+    Mix(mix::Arguments),
+    /// Estimate all paths, sizes and batches, as CSV or as a drawing
+    Sweep(sweep::Arguments),
+    /// Print the profile of a device, or check a file
+    Profile(profile::Arguments),
+    /// Compare a profile with published results, or fit its unknown parameters to them
+    Calibrate(calibrate::Arguments),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The reason why it cannot.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    match &arguments.what {
+        What::Estimate(arguments) => estimate::run(arguments)?,
+        What::Mix(arguments) => mix::run(arguments)?,
+        What::Sweep(arguments) => sweep::run(arguments)?,
+        What::Profile(arguments) => profile::run(arguments)?,
+        What::Calibrate(arguments) => return calibrate::run(arguments),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport plan sweep`: all paths, operations, sizes and batches.
+
+use super::device::DeviceArguments;
+use super::plot;
+use super::results::estimate_json;
+use crate::arguments::bytes;
+use crate::progress::ProgressLine;
+use anyhow::Context;
+use clap::Args;
+use freeport_plan_model::estimate::Estimate;
+use freeport_plan_model::sweep::sweep;
+use freeport_plan_model::{Operation, Path, Request};
+use std::fs;
+use std::path::PathBuf;
+
+/// Payloads in bytes.
+const SIZES: [usize; 12] =
+    [8, 16, 64, 128, 256, 512, 1024, 4096, 16_384, 65_536, 1 << 20, 16 << 20];
+
+#[derive(Args)]
+#[command(after_help = "Example:\n  freeport plan sweep > paths.csv\n  \
+    freeport plan sweep --path 1 --path 2 --operation read --svg reads.svg\n  \
+    freeport plan sweep --path 3-s2h --operation read --size 64 --batch 1 --batch 32 --json")]
+pub struct Arguments {
+    /// A path; all without this option; may be repeated
+    #[arg(long = "path")]
+    paths: Vec<Path>,
+    /// An operation; all without this option; may be repeated
+    #[arg(long = "operation")]
+    operations: Vec<Operation>,
+    /// A payload; from 8 B to 16 MiB without this option; may be repeated
+    #[arg(long = "size", value_name = "BYTES", value_parser = bytes)]
+    sizes: Vec<usize>,
+    /// Requests that are posted with one doorbell; 1, 4 and 32 without this option; may be repeated
+    #[arg(long = "batch", value_name = "NUMBER")]
+    batches: Vec<u32>,
+    /// Draw latency and rate by size to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArguments,
+    /// Print one JSON object per line instead of CSV
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    fn requests(&self) -> Vec<Request> {
+        fn or<T: Copy>(given: &[T], all: &[T]) -> Vec<T> {
+            if given.is_empty() { all.to_vec() } else { given.to_vec() }
+        }
+        let batches = or(&self.batches, &[1, 4, 32]);
+        let mut requests = vec![];
+        for path in or(&self.paths, &Path::ALL) {
+            for operation in or(&self.operations, &Operation::ALL) {
+                for size in or(&self.sizes, &SIZES) {
+                    let one = Request::new(path, operation, size as u64);
+                    requests.extend(batches.iter().map(|batch| Request { batch: *batch, ..one }));
+                }
+            }
+        }
+        requests
+    }
+}
+
+/// Prints the estimates.
+///
+/// # Errors
+/// The profile or a number is invalid, or the drawing cannot be written.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let profile = arguments.device.load()?;
+    let requests = arguments.requests();
+    let mut line = ProgressLine::default();
+    let results = sweep(&profile, &requests, arguments.device.seed, |done| {
+        line.tell(&format!("{done} of {} estimates", requests.len()));
+    });
+    drop(line);
+    // Operations that a path does not have are left out, unless nothing remains.
+    let mut estimates: Vec<Estimate> = vec![];
+    let mut refused = None;
+    for result in results {
+        match result {
+            Ok(estimate) => estimates.push(estimate),
+            Err(error) => refused = Some(error),
+        }
+    }
+    if let (true, Some(error)) = (estimates.is_empty(), refused) {
+        return Err(error.into());
+    }
+    if let Some(file) = &arguments.svg {
+        let drawing = plot::svg(&profile.name, &estimates);
+        fs::write(file, drawing).with_context(|| format!("writing {}", file.display()))?;
+    }
+    match arguments.json {
+        true => estimates.iter().for_each(|it| println!("{}", estimate_json(&profile.name, it))),
+        false => print!("{}", csv(&profile.name, &estimates)),
+    }
+    Ok(())
+}
+
+fn csv(device: &str, estimates: &[Estimate]) -> String {
+    let head = "device,path,operation,bytes,batch,single_ns,millions_per_second,gbps,median_ns,\
+                p99_ns,bottleneck,bound_millions_per_second,bound_resource\n";
+    let line = |estimate: &Estimate| {
+        let Request { path, operation, bytes, batch, .. } = estimate.request;
+        let flow = estimate.full.flows[0];
+        format!(
+            "{},{path},{operation},{bytes},{batch},{:.0},{:.6},{:.3},{:.0},{:.0},{},{:.6},{}\n",
+            quoted(device),
+            estimate.single.median,
+            flow.rate,
+            flow.goodput,
+            flow.median,
+            flow.p99,
+            quoted(estimate.full.bottleneck()),
+            estimate.limit.rate,
+            quoted(estimate.limit.name),
+        )
+    };
+    head.to_owned() + &estimates.iter().map(line).collect::<String>()
+}
+
+/// Quotes a field that has a comma or a quotation mark.
+fn quoted(field: &str) -> String {
+    match field.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")),
+        false => field.to_owned(),
+    }
+}
