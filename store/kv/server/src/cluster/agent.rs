@@ -315,8 +315,7 @@ impl Runner {
             }
             Action::Stop => {
                 self.stops += 1;
-                let (number, slots) = (self.stops, cluster.view().primary_slots());
-                self.change(Change::Stop { number, slots });
+                self.change(Change::Stop { number: self.stops });
             }
             Action::Continue => {
                 self.stops += 1;

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::division::DivisionError;
 use super::handover::{Handover, Outcome};
-use super::{Direction, Divider, Stage, Tracker, is_present};
+use super::{Direction, Divider, Moving, Stage, Tracker, is_present};
 use crate::cluster::Cluster;
 use crate::persistence::Persistence;
 use crate::replication::{Replication, Request};
@@ -95,6 +95,7 @@ pub fn serve(
 pub(super) struct Exporter<'a> {
     pub shared: &'a Arc<Shared>,
     pub cluster: &'a Cluster,
+    pub moving: &'a Moving,
     pub persistence: &'a Persistence,
     pub wanted: Move,
     /// The primary of the target.
@@ -143,6 +144,7 @@ impl<'a> Exporter<'a> {
         Some(Self {
             shared,
             cluster,
+            moving,
             persistence: shared.persistence.as_ref()?,
             tracker: moving.progress.track(Direction::Export, &wanted),
             wanted,
@@ -210,7 +212,8 @@ impl<'a> Exporter<'a> {
             let is_close = unacked + follower.behind() <= CLOSE_BYTES;
             if is_close && Instant::now() >= next {
                 self.flush(&mut sent)?;
-                match handover.attempt(|until| self.send_until(&mut follower, &mut sent, until))? {
+                let parts = (&mut follower, &mut sent);
+                match handover.attempt(|until, end| self.send_until(parts, (until, end)))? {
                     Outcome::Moved => return Ok(()),
                     Outcome::Kept(reason) => {
                         self.tracker.fail(reason);
@@ -268,17 +271,21 @@ impl<'a> Exporter<'a> {
         |slot| self.wanted.slots.has(slot).then_some(0)
     }
 
-    /// Sends the log up to a position at least.
+    /// Sends the log up to a position at least, until a time at most. Returns whether all was sent.
+    /// The log can be followed only as far as it is written, which a full disk prevents.
     fn send_until(
         &self,
-        follower: &mut Follower,
-        sent: &mut Sent,
-        position: u64,
-    ) -> Result<(), End> {
+        (follower, sent): (&mut Follower, &mut Sent),
+        (position, end): (u64, Instant),
+    ) -> Result<bool, End> {
         while follower.position().0 < position {
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+            self.check()?;
             self.send_next(follower, sent, PING_EVERY)?;
         }
-        self.flush(sent)
+        self.flush(sent).map(|()| true)
     }
 
     /// Takes the next batch of the log, if it comes in time, and sends what has gathered.

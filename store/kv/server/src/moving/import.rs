@@ -55,7 +55,7 @@ pub(super) fn run(shared: &Arc<Shared>, wanted: &Move, stop: &Stop) {
         pause = if begun.elapsed() > PAUSES[1] { PAUSES[0] } else { (2 * pause).min(PAUSES[1]) };
         stop.wait(pause);
     }
-    importer.moving.hold(&wanted.slots, None, &importer.cluster.view());
+    importer.moving.hold(&wanted.slots, None, importer.cluster);
 }
 
 struct Importer<'a> {
@@ -150,11 +150,11 @@ impl<'a> Importer<'a> {
 
     fn purge(&self) -> Result<(), String> {
         let slots = &self.wanted.slots;
-        let number = self.moving.hold(slots, Some(true), &self.cluster.view());
-        while !self.moving.purges.wait(number, ACK_EVERY) {
+        self.moving.hold(slots, Some(true), self.cluster);
+        while !self.moving.purges.wait(slots, ACK_EVERY) {
             self.check()?;
         }
-        self.moving.hold(slots, Some(false), &self.cluster.view());
+        self.moving.hold(slots, Some(false), self.cluster);
         Ok(())
     }
 

@@ -66,11 +66,7 @@ fn run(shared: &Arc<Shared>) {
         seen = view.revision;
         end_imports(&mut imports, |wanted| is_present(&view, wanted, Direction::Import));
         begin_imports(shared, &view, &mut imports);
-        // A node without a lease may be wrong about what belongs to others.
-        match cluster.fence.is_valid() {
-            true => moving.order_purge(&view),
-            false => moving.order_purge(&View::empty(cluster.me)),
-        };
+        moving.order_purge(cluster);
     }
     end_imports(&mut imports, |_| false);
 }

@@ -19,7 +19,17 @@ fn a_node_without_a_lease_refuses_commands_on_keys() {
     let term = trial.shard().term;
     node.cut(true);
     wait_until("the lease runs out", || node.says("GET key", NO_LEASE));
-    assert!(node.says("EVAL return(1) 0", NO_LEASE));
+    for line in [
+        "EVAL return(1) 0",
+        "FUNCTION LOAD code",
+        "FUNCTION FLUSH",
+        "SPUBLISH channel text",
+        "DEBUG RELOAD",
+        "FLUSHALL",
+    ] {
+        assert!(node.says(line, NO_LEASE), "{line}");
+    }
+    assert!(node.says("FUNCTION KILL", "NOTBUSY"), "it changes nothing");
     assert!(node.says("PING", "PONG"), "it is alive");
     assert!(node.says("CLUSTER MYID", &node.id.to_string()));
     node.cut(false);

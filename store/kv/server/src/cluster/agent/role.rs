@@ -23,12 +23,10 @@ pub enum Change {
     Follow(election::Leader),
     /// It takes no more changes.
     Seal,
-    /// Commands on slots wait.
+    /// Commands wait.
     Stop {
         /// Number of the request.
         number: u64,
-        /// The slots.
-        slots: SlotSet,
     },
     /// They continue.
     Continue,
@@ -37,16 +35,15 @@ pub enum Change {
 /// Makes changes one after the other, until there can be no more.
 pub fn run(shared: &Shared, changes: &Receiver<Change>, events: &Sender<Event>) {
     let (Some(cluster), Some(replication)) = (&shared.cluster, &shared.replication) else { return };
-    let mut stopped = SlotSet::default();
     while let Ok(change) = changes.recv() {
         let event = match change {
-            Change::Stop { number, slots } => {
-                cluster.stop(Stopper::HandOver, &slots);
-                stopped = slots;
+            // Slots that come meanwhile wait too, and the log grows not even without slots.
+            Change::Stop { number } => {
+                cluster.stop(Stopper::HandOver, &SlotSet::all());
                 Event::Stopped { number }
             }
             Change::Continue => {
-                cluster.resume(Stopper::HandOver, &std::mem::take(&mut stopped));
+                cluster.resume(Stopper::HandOver, &SlotSet::all());
                 continue;
             }
             change => match change_role(shared, replication, change) {
