@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The state of a journal that workers, the committer and the writer of a snapshot share.
 //!
-//! One lock protects the [`Tail`]. These positions never decrease:
+//! One lock protects the [`Tail`]. These positions never decrease, except when another
+//! state is installed:
 //! `durable ≤ written ≤ end`, and `released` is `durable` or `written`, as the policy says.
 //!
 //! | bytes between | are in |

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use freeport_kv_cluster::{Move, NodeId, SlotSet};
 use freeport_kv_journal::{Batch, FollowError, Follower, SnapshotReader, Units};
-use freeport_kv_protocol::replication::{Frame, FrameReader};
+use freeport_kv_protocol::replication::{ANSWER_BYTES_MAX, Frame, FrameReader};
 use thiserror::Error;
 
 use super::division::DivisionError;
@@ -20,7 +20,7 @@ use super::{Direction, Divider, Moving, Stage, Tracker, is_present};
 use crate::cluster::Cluster;
 use crate::persistence::Persistence;
 use crate::replication::{Replication, Request};
-use crate::shared::{Shared, now_ms};
+use crate::shared::{FollowerCount, Shared, now_ms};
 
 /// Reply to the request, before the first frame.
 const OK: &[u8] = b"+OK\r\n";
@@ -56,16 +56,16 @@ pub(super) enum Answer {
 }
 
 /// Serves a target that has asked for slots over a socket, which blocks, in a thread of its own.
-/// `unsent` are replies before that to the request.
+/// The connection counts as one of a follower until the thread ends.
 ///
 /// # Errors
 /// The system has no thread.
 pub fn serve(
     shared: &Arc<Shared>,
-    (stream, unsent): (TcpStream, &[u8]),
+    stream: TcpStream,
     request: &Request,
+    counted: FollowerCount,
 ) -> io::Result<()> {
-    let first = [unsent, OK].concat();
     let Some(moving) = &shared.moving else {
         return (&stream).write_all(b"-ERR This instance has cluster support disabled\r\n");
     };
@@ -73,16 +73,16 @@ pub fn serve(
     let (shared, slots, node) = (shared.clone(), request.slots.clone(), request.node);
     let thread = std::thread::Builder::new().name("kv-export".into());
     let handle = thread.spawn(move || {
-        let end =
-            (&stream).write_all(&first).map_err(End::Link).and_then(|()| {
-                match Exporter::new(&shared, &stream, slots.zip(node)) {
-                    Some(exporter) => exporter.run(),
-                    None => {
-                        let text = "this server does not move these slots to that node at present";
-                        Ok(send(&stream, &Frame::Refused { text })?)
-                    }
+        let _counted = counted;
+        let end = (&stream).write_all(OK).map_err(End::Link).and_then(|()| {
+            match Exporter::new(&shared, &stream, slots.zip(node)) {
+                Some(exporter) => exporter.run(),
+                None => {
+                    let text = "this server does not move these slots to that node at present";
+                    Ok(send(&stream, &Frame::Refused { text })?)
                 }
-            });
+            }
+        });
         if let Err(reason) = end {
             tracing::warn!(reason = reason.to_string(), "a move of slots was interrupted");
         }
@@ -159,8 +159,11 @@ impl<'a> Exporter<'a> {
     fn run(&self) -> Result<(), End> {
         let (sender, answers) = channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| self.take_answers(sender));
-            let end = self.send_all(&answers);
+            let thread = std::thread::Builder::new().name("kv-answers".into());
+            let end = match thread.spawn_scoped(scope, || self.take_answers(sender)) {
+                Ok(_) => self.send_all(&answers),
+                Err(error) => Err(End::Link(error)),
+            };
             if let Err(End::Division(_)) = &end {
                 self.persistence.snapshots.want_automatically(PAUSE);
             }
@@ -176,7 +179,7 @@ impl<'a> Exporter<'a> {
 
     /// Takes the answers of the target until the connection ends.
     fn take_answers(&self, answers: Sender<Answer>) {
-        let mut frames = FrameReader::default();
+        let mut frames = FrameReader::with_limit(ANSWER_BYTES_MAX);
         while let Ok(frame) = frames.read(&mut &*self.stream) {
             let answer = match frame {
                 Frame::Ack { released, .. } => {

@@ -21,7 +21,7 @@ use super::{Direction, Divider, Moving, Stage, Tracker, is_present};
 use crate::cluster::{Cluster, View};
 use crate::mail::Message;
 use crate::persistence::Persistence;
-use crate::replication::{LinkStream, Replication, Request, connect};
+use crate::replication::{LinkStream, Replication, Request, log_in, open};
 use crate::shared::Shared;
 use crate::worker::Import;
 
@@ -124,7 +124,11 @@ impl<'a> Importer<'a> {
             position: Position(0),
             slots: Some(self.wanted.slots.clone()),
         };
-        let mut link = connect(address, &options, &request).map_err(text)?;
+        let stream = open(address, &options).map_err(text)?;
+        self.stop.attach(stream.try_clone().map_err(text)?)?;
+        let link = log_in(stream, &options, &request);
+        self.stop.detach();
+        let mut link = link.map_err(text)?;
         link.stream.set_read_timeout(Some(ACK_EVERY)).map_err(text)?;
         self.tracker.set_stage(Stage::Snapshot);
         let mut sent = Sent::new(clears);
