@@ -18,6 +18,28 @@ nodes=()
 writer=
 trap 'touch "$out/stop"; kill -9 "${nodes[@]}" $writer 2>/dev/null || true' EXIT
 
+# Longest time in seconds for anything that the demonstration waits for.
+patience=60
+# Waits until a command succeeds.
+await() {
+    local what=$1 end=$((SECONDS + patience))
+    shift
+    until "$@"; do
+        if [ "$SECONDS" -ge "$end" ]; then
+            echo "not within $patience s: $what; see $out/node*.log" >&2
+            exit 1
+        fi
+        sleep 0.05
+    done
+}
+# Ends the demonstration if a process has ended.
+lives() {
+    if ! kill -0 "$1" 2>/dev/null; then
+        echo "$2 has ended; see $out/node*.log" >&2
+        exit 1
+    fi
+}
+
 # Starts a node; the system chooses its port.
 start() {
     local number=$1
@@ -26,10 +48,11 @@ start() {
         --cluster "$FREEPORT_KV_REGISTRY" --cluster-timeout 1000 \
         >"$out/node$number.json" 2>>"$out/node$number.log" &
     nodes[number]=$!
-    until [ -s "$out/node$number.json" ]; do
-        kill -0 "${nodes[number]}"
-        sleep 0.05
-    done
+    await "node $number is ready" is_ready "$number"
+}
+is_ready() {
+    lives "${nodes[$1]}" "node $1"
+    [ -s "$out/node$1.json" ]
 }
 port() {
     sed -E 's/.*"resp":\["[^"]*:([0-9]+)".*/\1/' "$out/node$1.json"
@@ -65,19 +88,27 @@ write() {
 }
 # Waits until the writer has some more groups.
 more() {
-    local goal=$(($(wc -l <"$out/acknowledged") + 20))
-    until [ "$(wc -l <"$out/acknowledged")" -ge "$goal" ]; do
-        kill -0 $writer
-        sleep 0.05
-    done
+    await "more writes are acknowledged" has_written $(($(wc -l <"$out/acknowledged") + 20))
+}
+has_written() {
+    lives "$writer" "the writer"
+    [ "$(wc -l <"$out/acknowledged")" -ge "$1" ]
+}
+# The node at an address is a replica without a lease. `status` fails while slots are not served.
+is_replaced() {
+    local status
+    status=$("$freeport" kv cluster status || true)
+    grep -q "replica .*$1 *none" <<<"$status"
 }
 
 echo "A cluster: three shards with a replica each, on one machine, without any other service:"
 for node in {0..5}; do start "$node"; done
-cluster create --replicas 1 --wait
+cluster create --nodes 6 --replicas 1 --wait --timeout "$patience"
 if command -v redis-benchmark >/dev/null; then
-    timeout 20 redis-benchmark --cluster -p "$(port 0)" -n 100000 -P 16 -t set,get -q 2>&1 |
-        tr '\r' '\n' | grep 'requests per second'
+    # On a slow machine there are no figures.
+    timeout 20 redis-benchmark --cluster -p "$(port 0)" -n 100000 -P 16 -t set,get -q \
+        >"$out/benchmark" 2>&1 || true
+    tr '\r' '\n' <"$out/benchmark" | grep 'requests per second' || true
 fi
 touch "$out/acknowledged"
 write &
@@ -86,12 +117,13 @@ more
 
 echo
 echo "A primary is killed (kill -9) while a client writes; its replica takes its place:"
-address=$("$freeport" kv cluster status | awk '$4 == "primary" { print $6; exit }')
+status=$("$freeport" kv cluster status)
+address=$(awk '$4 == "primary" { print $6; exit }' <<<"$status")
 victim=$(number "$address")
+# Otherwise the shell reports the signal.
+disown "${nodes[victim]}"
 kill -9 "${nodes[victim]}"
-# The shell would report the signal.
-wait "${nodes[victim]}" 2>/dev/null || true
-until "$freeport" kv cluster status | grep -q "replica .*$address *none"; do sleep 0.1; done
+await "the replica takes its place" is_replaced "$address"
 more
 start "$victim"
 more
@@ -99,15 +131,14 @@ cluster status
 
 echo
 echo "Slots move to another shard while they are used, and a replica becomes the primary:"
-cluster move --count 2000 --from "$(shard 1)" --to "$(shard 2)" --wait
+cluster move --count 2000 --from "$(shard 1)" --to "$(shard 2)" --wait --timeout "$patience"
 more
-cluster rebalance --wait
+cluster rebalance --wait --timeout "$patience"
 more
 cluster failover "$(shard 3)"
 more
 touch "$out/stop"
 wait $writer
-
 
 while read -r group; do
     for key in {1..20}; do echo "GET {$group}:$key"; done

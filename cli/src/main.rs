@@ -23,6 +23,7 @@ mod report;
 mod rewriting;
 mod running;
 mod stopping;
+mod table;
 
 use clap::Parser;
 use std::io::IsTerminal;

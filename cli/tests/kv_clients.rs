@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Unmodified client programs and libraries use `freeport kv serve`, with one worker and several.
 
+use crate::kv_nodes::Cluster;
 use crate::kv_server::{KvServer, run_with};
 use freeport_testbed::{skip, wait_until};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Debian's own, for which its packages of libraries are.
 const PYTHON: &str = "/usr/bin/python3";
@@ -128,23 +131,97 @@ fn redis_py_is_content() {
 }
 
 #[test]
+#[ignore = "long: needs python3-redis"]
+fn redis_py_is_content_with_a_cluster() {
+    if is_without("redis") {
+        return;
+    }
+    let mut cluster = Cluster::start(6, "5000");
+    cluster.done(&["create", "--nodes", "6", "--replicas", "1", "--wait"]);
+    let mut command = Command::new(PYTHON);
+    command.arg(script("with_redis_cluster.py")).arg(cluster.nodes[0].port("resp"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = Ended(command.spawn().expect("it starts"));
+    let output = BufReader::new(client.0.stdout.take().expect("it is piped"));
+    let rounds = Arc::new(AtomicUsize::new(0));
+    let counted = rounds.clone();
+    let reader = std::thread::spawn(move || {
+        let lines = output.lines().map(|line| line.expect("text"));
+        lines.inspect(|_| _ = counted.fetch_add(1, Ordering::Relaxed)).last()
+    });
+    // The second one has begun after the call.
+    let write_more = || {
+        let before = rounds.load(Ordering::Relaxed);
+        wait_until("the client writes all keys twice", || {
+            assert!(!reader.is_finished(), "the client has ended");
+            rounds.load(Ordering::Relaxed) >= before + 2
+        });
+    };
+    let shards = |cluster: &Cluster| -> Vec<String> {
+        let status = cluster.status();
+        let shards = status["shards"].as_array().expect("an array");
+        shards.iter().map(|shard| shard["id"].as_str().expect("text").to_owned()).collect()
+    };
+    wait_until("the client begins", || {
+        assert!(!reader.is_finished(), "the client has ended");
+        rounds.load(Ordering::Relaxed) > 0
+    });
+    write_more();
+    let shards = shards(&cluster);
+    cluster.done(&["failover", &shards[0]]);
+    write_more();
+    let [from, to] = [&shards[0], &shards[1]];
+    cluster.done(&["move", "--count", "500", "--from", from, "--to", to, "--wait"]);
+    write_more();
+
+    // The first of a shard's nodes is its primary.
+    let primary = |cluster: &Cluster| {
+        let port = &cluster.status()["shards"][1]["nodes"][0]["address"]["port"];
+        port.as_u64().expect("a number").to_string()
+    };
+    let lost = primary(&cluster);
+    let number = (0..6).find(|node| cluster.nodes[*node].port("resp") == lost).expect("a node");
+    cluster.nodes[number].signal(libc::SIGKILL);
+    wait_until("its replica takes its place", || primary(&cluster) != lost);
+    cluster.start_again(number);
+    write_more();
+    drop(client.0.stdin.take());
+    let last = reader.join().expect("it does not panic");
+    assert_eq!(last.as_deref(), Some("redis-py is content"));
+    assert!(client.0.wait().expect("it is a child").success());
+}
+
+#[test]
 #[ignore = "long: needs python3-pymemcache"]
 fn pymemcache_is_content() {
     python("pymemcache", "with_memcached.py", "memcached");
 }
 
+/// Returns whether a library of Debian is missing, and counts that.
+#[track_caller]
+fn is_without(library: &str) -> bool {
+    let import = Command::new(PYTHON).args(["-c", &format!("import {library}")]).output();
+    let is_without = !import.is_ok_and(|output| output.status.success());
+    if is_without {
+        skip(format_args!("python3-{library} is not installed"));
+    }
+    is_without
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kv_clients").join(name)
+}
+
 /// Runs a script that uses a library of Debian.
 #[track_caller]
-fn python(library: &str, script: &str, protocol: &str) {
-    let import = Command::new(PYTHON).args(["-c", &format!("import {library}")]).output();
-    if !import.is_ok_and(|output| output.status.success()) {
-        return skip(format_args!("python3-{library} is not installed"));
+fn python(library: &str, name: &str, protocol: &str) {
+    if is_without(library) {
+        return;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kv_clients");
     for workers in WORKERS {
         let server = KvServer::start(&["--workers", workers]);
         let mut command = Command::new(PYTHON);
-        command.arg(folder.join(script)).arg(server.port(protocol));
+        command.arg(script(name)).arg(server.port(protocol));
         let said = printed(command, "");
         assert!(said.contains("is content"), "{said}");
     }

@@ -4,6 +4,7 @@
 use crate::kv_server::{command, output_of, run_with};
 use freeport_kv_cluster::{Address, FileRegistry, NodeId, Presence, Registry, State};
 use serde_json::Value;
+use std::net::TcpListener;
 use std::process::Output;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -29,8 +30,11 @@ impl Cluster {
 
     /// A node appears, with a log of this length.
     fn start(&mut self, host: &str, position: u64) {
+        self.start_at(host, 7000 + self.nodes.len() as u16, position);
+    }
+
+    fn start_at(&mut self, host: &str, port: u16, position: u64) {
         let id = NodeId::random();
-        let port = 7000 + self.nodes.len() as u16;
         let presence = Presence {
             session: 1,
             address: Address { host: host.to_owned(), port, ..Address::default() },
@@ -97,7 +101,8 @@ fn a_cluster_is_made_shown_and_grown() {
     let mut cluster = Cluster::with(&["a", "a", "b", "b"]);
     assert!(cluster.refused(&["status"]).contains("kv cluster create"));
     let made = cluster.done(&["create", "--replicas", "1", "--wait"]);
-    assert_eq!(made.lines().count(), 2, "{made}");
+    assert_eq!(made.lines().count(), 3, "{made}");
+    assert!(made.ends_with("\n4 nodes, 2 shards\n"), "{made}");
     assert!(cluster.refused(&["create"]).contains("already"));
     let topology = cluster.topology();
     assert!(topology.is_complete());
@@ -124,6 +129,53 @@ fn a_cluster_is_made_shown_and_grown() {
     let status = cluster.status();
     assert_eq!(status["moves"].as_array().map(Vec::len), Some(2), "{status}");
     assert_eq!(status["is_served"], true);
+    // No further moves are needed, though the shards do not have equally many slots yet.
+    let enough = cluster.run(&["rebalance"]);
+    assert!(enough.status.success(), "{enough:?}");
+    assert!(String::from_utf8_lossy(&enough.stderr).contains("under way"), "{enough:?}");
+    assert!(cluster.refused(&["rebalance", "--wait", "--timeout", "0"]).contains("not done"));
+
+    // A new node ends before it has slots.
+    cluster.done(&["move", "--cancel", "0-16383"]);
+    cluster.start("d", 0);
+    cluster.done(&["add", "d:7006", "--new-shard"]);
+    cluster.stop(6);
+    let status = cluster.status();
+    assert_eq!(status["is_served"], true, "{status}");
+    assert!(status["warnings"].to_string().contains("has no slots"), "{status}");
+    cluster.done(&["forget", "d:7006"]);
+}
+
+#[test]
+fn a_cluster_is_made_of_as_many_nodes_as_are_named() {
+    let mut cluster = Cluster::with(&["a", "b"]);
+    let few = cluster.refused(&["create", "--nodes", "3", "--timeout", "0"]);
+    assert!(few.contains("2 of 3 nodes"), "{few}");
+    assert!(cluster.refused(&["create", "--nodes", "1"]).contains("2 nodes"));
+    assert!(cluster.refused(&["create", "--nodes", "1", "a:7000"]).contains("cannot be used"));
+    assert!(cluster.refused(&["create", "--timeout", "1"]).contains("--nodes"));
+    cluster.start("c", 0);
+    cluster.done(&["create", "--nodes", "3"]);
+    assert_eq!(cluster.topology().shards.len(), 3);
+    assert!(cluster.refused(&["create", "--nodes", "4"]).contains("already"));
+}
+
+#[test]
+fn nodes_that_are_stopped_hold_up_no_command() {
+    // The system accepts connections for it, but no process replies.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).expect("the system chooses a port");
+    let port = silent.local_addr().expect("it is bound").port();
+    let mut cluster = Cluster::with(&[]);
+    (0..3).for_each(|_| cluster.start_at("127.0.0.1", port, 0));
+    cluster.done(&["create", &cluster.node(0), &cluster.node(1)]);
+    cluster.done(&["add", &cluster.node(2), "--shard", &cluster.shard(0)]);
+    cluster.done(&["move", "--slots", "0-9", "--to", &cluster.shard(1)]);
+    assert_eq!(cluster.status()["moves"].as_array().map(Vec::len), Some(1));
+    let refused = cluster.refused(&["failover", &cluster.node(2), "--timeout", "1"]);
+    assert!(refused.contains("does not answer"), "{refused}");
+    cluster.done(&["rebalance"]);
+    let late = cluster.refused(&["rebalance", "--wait", "--timeout", "0"]);
+    assert!(late.contains("not done"), "{late}");
 }
 
 #[test]

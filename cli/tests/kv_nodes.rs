@@ -8,15 +8,18 @@ use serde_json::Value;
 use std::process::Output;
 use tempfile::TempDir;
 
-struct Cluster {
+pub struct Cluster {
     folder: TempDir,
-    nodes: Vec<KvServer>,
+    pub nodes: Vec<KvServer>,
+    /// Milliseconds.
+    lease: &'static str,
 }
 
 impl Cluster {
-    fn start(nodes: usize) -> Self {
+    /// Nodes with leases of these milliseconds, in no shard.
+    pub fn start(nodes: usize, lease: &'static str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut cluster = Self { folder, nodes: vec![] };
+        let mut cluster = Self { folder, nodes: vec![], lease };
         (0..nodes).for_each(|_| cluster.add());
         cluster
     }
@@ -27,10 +30,19 @@ impl Cluster {
 
     /// Starts one more node.
     fn add(&mut self) {
-        let folder = self.folder.path().join(self.nodes.len().to_string());
+        self.nodes.push(self.server(self.nodes.len()));
+    }
+
+    /// Starts a node again that has ended.
+    pub fn start_again(&mut self, node: usize) {
+        self.nodes[node] = self.server(node);
+    }
+
+    fn server(&self, node: usize) -> KvServer {
+        let folder = self.folder.path().join(node.to_string());
         let folder = folder.to_str().expect("text");
         let (url, memory) = (self.url(), "16MiB");
-        self.nodes.push(KvServer::start_node(&[
+        KvServer::start_node(&[
             "--dir",
             folder,
             "--memory",
@@ -38,20 +50,24 @@ impl Cluster {
             "--cluster",
             &url,
             "--cluster-timeout",
-            "20000",
-        ]));
+            self.lease,
+        ])
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        output_of(&[&["kv", "cluster", "--registry", &self.url()], arguments].concat(), "")
     }
 
     /// Runs a subcommand that succeeds.
-    fn done(&self, arguments: &[&str]) -> String {
-        let url = self.url();
-        let output = output_of(&[&["kv", "cluster", "--registry", &url], arguments].concat(), "");
+    pub fn done(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
     }
 
-    fn status(&self) -> Value {
-        serde_json::from_str(&self.done(&["status", "--json"])).expect("JSON")
+    /// The status, also of a cluster that does not serve all slots.
+    pub fn status(&self) -> Value {
+        serde_json::from_slice(&self.run(&["status", "--json"]).stdout).expect("JSON")
     }
 
     fn address(&self, node: usize) -> String {
@@ -75,25 +91,26 @@ impl Cluster {
         let expected: String = (0..200).map(|key| format!("{key}\n")).collect();
         for node in nodes.iter().copied() {
             // A node whose role has just changed may refuse commands for a moment.
-            let mut printed = String::new();
+            let mut output = self.cli(node, &lines);
             wait_until("the node serves its slots", || {
-                printed = String::from_utf8_lossy(&self.cli(node, &lines).stdout).into_owned();
-                !printed.contains("CLUSTERDOWN")
+                let is_served = output.status.success();
+                if !is_served {
+                    output = self.cli(node, &lines);
+                }
+                is_served
             });
-            assert_eq!(printed, expected, "node {node}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "node {node}");
         }
     }
 }
 
 #[test]
 fn keys_stay_while_slots_and_primaries_change() {
-    let mut cluster = Cluster::start(3);
+    let mut cluster = Cluster::start(3, "20000");
     wait_until("all nodes have leases", || {
         let said = cluster.nodes.iter().map(|node| node.ready.clone());
         assert!(said.into_iter().all(|line| line.contains("\"node\":")));
-        let url = cluster.url();
-        let output = output_of(&["kv", "cluster", "--registry", &url, "status"], "");
-        String::from_utf8_lossy(&output.stdout).lines().count() == 3
+        String::from_utf8_lossy(&cluster.run(&["status"]).stdout).lines().count() == 3
     });
     let [first, second, third] = [0, 1, 2].map(|node| cluster.address(node));
     cluster.done(&["create", &first, &second, "--wait"]);
@@ -121,6 +138,33 @@ fn keys_stay_while_slots_and_primaries_change() {
     let shards = status["shards"].as_array().expect("an array");
     assert_eq!(shards.len(), 2, "{status}");
     cluster.check(&[2, 3]);
+}
+
+#[test]
+fn create_waits_for_nodes_that_have_just_started() {
+    let cluster = Cluster::start(2, "20000");
+    let made = cluster.done(&["create", "--nodes", "2", "--replicas", "1", "--wait"]);
+    assert!(made.ends_with("\n2 nodes, 1 shard\n"), "{made}");
+}
+
+#[test]
+fn redirections_keep_the_login() {
+    let cluster = Cluster::start(2, "20000");
+    cluster.done(&["create", "--nodes", "2", "--wait"]);
+    cluster.write();
+    for node in &cluster.nodes {
+        node.reply(&["ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all"]);
+        node.reply(&["ACL", "SETUSER", "default", "resetpass", ">another"]);
+    }
+    let file = cluster.folder.path().join("password");
+    std::fs::write(&file, "secret\n").expect("it can be written");
+    let lines: String = (0..200).map(|key| format!("GET key:{key}\n")).collect();
+    let expected: String = (0..200).map(|key| format!("{key}\n")).collect();
+    let login = ["--user", "ann", "--password-file", file.to_str().expect("text")];
+    let output = cluster.nodes[0].cli(&[&["-c", "--raw"], &login[..]].concat(), &lines);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
+    let output = cluster.cli(0, "GET key:1");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("NOAUTH"), "{output:?}");
 }
 
 #[test]

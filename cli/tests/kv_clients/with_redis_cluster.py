@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Uses a cluster through redis-py, as applications do: `with_redis_cluster.py PORT`.
 
-After all kinds of commands, it writes until its standard input ends. Nodes may end and slots may
-move meanwhile. It prints a line when it has begun, and another each time all keys were written.
+After all kinds of commands, it writes until its standard input ends, and then compares what it has
+written. Nodes may end and slots may move meanwhile. It prints a line when it has begun, and another
+each time all keys were written.
 """
 
+import logging
 import sys
 import threading
+import time
 
 from redis import exceptions
 from redis.cluster import ClusterNode, RedisCluster
@@ -90,31 +93,64 @@ def messages(cluster):
         assert (message["type"], message["data"]) == ("smessage", "hello"), message
 
 
-def write(cluster):
+def written(number):
+    """The key of a value, in the slot of its counter."""
+    return f"written:{{{number}}}"
+
+
+def counted(number):
+    return f"counted:{{{number}}}"
+
+
+def until_available(use):
+    """The result of a function, which is called again while nodes are not there."""
+    while True:
+        try:
+            return use()
+        except UNAVAILABLE:
+            time.sleep(0.05)
+
+
+def write(cluster, round):
     """Writes all keys once, and reads what was written."""
+
+    def one(number):
+        assert cluster.set(written(number), f"{round}:{number}")
+        cluster.incr(counted(number))
+        # Without a replica that has both, the loss of the primary may lose them.
+        owner = cluster.get_node_from_key(written(number))
+        if cluster.execute_command("WAIT", 1, 1_000, target_nodes=owner) < 1:
+            raise exceptions.ConnectionError("no replica has the changes")
+        assert cluster.get(written(number)) == f"{round}:{number}"
+
     for number in range(KEYS):
-        while True:
-            try:
-                assert cluster.set(f"written:{number}", number)
-                cluster.incr(f"counted:{number}")
-                assert cluster.get(f"written:{number}") == str(number)
-                break
-            except UNAVAILABLE:
-                pass
+        until_available(lambda: one(number))
+
+
+def compare(cluster, round):
+    """All values are those of the last round; a repeated write has counted more than once."""
+    for number in range(KEYS):
+        value = until_available(lambda: cluster.get(written(number)))
+        assert value == f"{round}:{number}", (number, value, round)
+        count = int(until_available(lambda: cluster.get(counted(number))))
+        assert count >= round, (number, count, round)
 
 
 def main():
+    # The library reports every error, also those after which it tries again.
+    logging.getLogger("redis").setLevel(logging.CRITICAL)
     ended = threading.Event()
     with connect() as cluster:
         for use in [values, pipelines, scripts, replicas, messages]:
             use(cluster)
         print("has begun", flush=True)
         threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+        round = 0
         while not ended.is_set():
-            write(cluster)
+            round += 1
+            write(cluster, round)
             print("has written", flush=True)
-        for number in range(KEYS):
-            assert cluster.get(f"written:{number}") == str(number)
+        compare(cluster, round)
     print("redis-py is content", flush=True)
 
 

@@ -67,7 +67,7 @@ pub struct Outcome {
     pub measured: u64,
     /// The measured time.
     pub elapsed: Duration,
-    /// For each of the measured requests, the time from the begin of its batch to its reply.
+    /// For each of the measured requests, the time from the beginning of its batch to its reply.
     pub latencies: Histogram,
 }
 

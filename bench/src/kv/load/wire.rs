@@ -224,7 +224,7 @@ mod tests {
             let reply = value(wire);
             assert_eq!(shape.bytes(), reply.len());
             for end in 0..reply.len() {
-                assert!(!shape.is_complete(&reply[..end]).expect("the begin of a reply"));
+                assert!(!shape.is_complete(&reply[..end]).expect("the beginning of a reply"));
             }
             let more = [&reply[..], b"$"].concat();
             assert!(shape.is_complete(&more).expect("a reply"));

@@ -62,7 +62,12 @@ impl Deployment {
     ) -> Result<()> {
         match self {
             Self::Alone | Self::ReplicaOf(_) => return Ok(()),
-            Self::Clustered => until(BEGINNING, || create(kind, folder, port), program)?,
+            Self::Clustered => {
+                let mut said = String::new();
+                until(BEGINNING, || create(kind, folder, port, &mut said), program).with_context(
+                    || format!("the cluster cannot be created; last answer: `{said}`"),
+                )?;
+            }
             Self::Replicated => {}
         }
         let is_ready = || {
@@ -85,8 +90,8 @@ fn registry(folder: &Path) -> String {
     format!("file:{}", folder.join("registry").display())
 }
 
-/// Gives all slots to the only node. False: the node is not known yet.
-fn create(kind: Kind, folder: &Path, port: u16) -> Result<bool> {
+/// Gives all slots to the only node. False: it is not possible yet; `said` gets the reason.
+fn create(kind: Kind, folder: &Path, port: u16, said: &mut String) -> Result<bool> {
     if kind == Kind::Redis {
         let last = (freeport_kv_protocol::slots::SLOTS - 1).to_string();
         let reply = ask(port, &["CLUSTER", "ADDSLOTSRANGE", "0", &last])?;
@@ -96,7 +101,9 @@ fn create(kind: Kind, folder: &Path, port: u16) -> Result<bool> {
     let itself = std::env::current_exe().context("this program has no path")?;
     let mut command = Command::new(itself);
     command.args(["kv", "cluster", "--registry", &registry(folder), "create"]);
-    Ok(command.output().context("the cluster cannot be created")?.status.success())
+    let output = command.output().context("the cluster cannot be created")?;
+    *said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Ok(output.status.success())
 }
 
 /// The reply of a server on a port to one command.

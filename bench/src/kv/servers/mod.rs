@@ -34,7 +34,7 @@ use std::rc::Rc;
 use std::time::Duration;
 pub use table::title;
 
-/// Metrics of a server. Latencies are of requests from the begin of their batch.
+/// Metrics of a server. Latencies are of requests from the beginning of their batch.
 pub const OF_SERVERS: [Metric; 4] = [
     rate("ops", "op/s", "operations"),
     cost("latency_p50", "us", "median latency"),

@@ -3,11 +3,14 @@
 
 use super::connection::{Connection, command};
 use super::encryption::ClientTls;
-use super::redirection::{REDIRECTIONS, redirection};
+use super::login::Login;
+use super::redirection::{pauses, redirection};
 use crate::output::write_bytes;
 use anyhow::bail;
 use clap::Args;
 use freeport_kv_protocol::resp::Value;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +21,7 @@ use std::process::ExitCode;
                   freeport kv cli --server 7000 HGETALL user:1\n  \
                   freeport kv cli --server 6380 --tls --cacert ca.pem PING\n  \
                   freeport kv cli -c --server 7000 GET user:1\n  \
+                  freeport kv cli --user ada --password-file ada.txt GET user:1\n  \
                   freeport kv cli < commands.txt\n\n\
                   Without a command, each line of the input is one. A reply that is an error makes \
                   the exit status 1.")]
@@ -34,6 +38,8 @@ pub struct Arguments {
     cluster: bool,
     #[command(flatten)]
     tls: ClientTls,
+    #[command(flatten)]
+    login: Login,
     /// Replies of version 3 of the protocol
     #[arg(short = '3', long)]
     resp3: bool,
@@ -45,11 +51,13 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-/// The commands' connection.
+/// The commands' connections.
 struct Session<'a> {
     arguments: &'a Arguments,
-    connection: Connection,
-    /// Host and port of its server.
+    /// By host and port. They are kept, because a node may know more about one than this program,
+    /// such as `READONLY`.
+    connections: HashMap<String, Connection>,
+    /// Host and port of the server that gets the next command.
     server: String,
 }
 
@@ -81,16 +89,32 @@ impl<'a> Session<'a> {
     fn open(arguments: &'a Arguments) -> anyhow::Result<Self> {
         let server = arguments.server.to_string();
         let connection = match &arguments.socket {
-            Some(path) => hello(Connection::unix(path)?, arguments)?,
+            Some(path) => hello(Connection::unix(path)?, &path.display().to_string(), arguments)?,
             None => connect(&server, arguments)?,
         };
-        Ok(Self { arguments, connection, server })
+        let connections = HashMap::from([(server.clone(), connection)]);
+        Ok(Self { arguments, connections, server })
+    }
+
+    /// The connection to the present server.
+    fn connection(&mut self) -> anyhow::Result<&mut Connection> {
+        match self.connections.entry(self.server.clone()) {
+            Entry::Occupied(kept) => Ok(kept.into_mut()),
+            Entry::Vacant(free) => Ok(free.insert(connect(&self.server, self.arguments)?)),
+        }
+    }
+
+    /// Makes another server the present one.
+    fn turn_to(&mut self, server: String) {
+        // A node may have started again meanwhile.
+        self.connections.retain(|other, connection| *other != server || connection.is_open());
+        self.server = server;
     }
 
     /// The reply to a request, from the node that has its keys.
     fn reply(&mut self, request: &[u8]) -> anyhow::Result<Value> {
-        let mut reply = self.connection.exchange(request)?;
-        for _ in 0..REDIRECTIONS {
+        let mut reply = self.connection()?.exchange(request)?;
+        for pause in pauses() {
             let Value::Error(text) = &reply else { return Ok(reply) };
             if !self.arguments.cluster {
                 return Ok(reply);
@@ -99,24 +123,31 @@ impl<'a> Session<'a> {
             if io::stderr().is_terminal() {
                 eprintln!("-> slot {} is at {}", next.slot, next.server);
             }
+            std::thread::sleep(pause);
             if next.server != self.server {
-                self.connection = connect(&next.server, self.arguments)?;
-                self.server = next.server;
+                self.turn_to(next.server);
             }
+            let connection = self.connection()?;
             if next.is_asking {
-                self.connection.run(&["ASKING"])?;
+                connection.run(&["ASKING"])?;
             }
-            reply = self.connection.exchange(request)?;
+            reply = connection.exchange(request)?;
         }
         bail!("the nodes send the command to each other; see `freeport kv cluster status`")
     }
 }
 
 fn connect(server: &str, arguments: &Arguments) -> anyhow::Result<Connection> {
-    hello(Connection::tcp(server, Some(&arguments.tls))?, arguments)
+    hello(Connection::tcp(server, Some(&arguments.tls))?, server, arguments)
 }
 
-fn hello(mut connection: Connection, arguments: &Arguments) -> anyhow::Result<Connection> {
+/// Logs in, and chooses the version.
+fn hello(
+    mut connection: Connection,
+    server: &str,
+    arguments: &Arguments,
+) -> anyhow::Result<Connection> {
+    arguments.login.log_in(&mut connection, server)?;
     if arguments.resp3 {
         connection.run(&["HELLO", "3"])?;
     }

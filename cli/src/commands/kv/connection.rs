@@ -4,13 +4,13 @@
 use super::encryption::ClientTls;
 use anyhow::{Context, bail};
 use freeport_kv_protocol::resp::{Value, ValueLimits, ValueProgress, ValueReader, Version, Writer};
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest time to wait for a node of a cluster to accept a connection.
+/// Longest time to wait for a server to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(5);
 
 trait Stream: Read + Write {}
@@ -20,6 +20,8 @@ impl<T: Read + Write> Stream for T {}
 /// A connection to a server.
 pub struct Connection {
     stream: Box<dyn Stream>,
+    /// The same, for questions to the system; `None` for a socket of this machine.
+    socket: Option<TcpStream>,
     reader: ValueReader,
     /// Received bytes of later replies.
     rest: Vec<u8>,
@@ -32,7 +34,7 @@ impl Connection {
     /// No server listens there.
     pub fn unix(path: &Path) -> anyhow::Result<Self> {
         let stream = UnixStream::connect(path).with_context(|| absent(&path.display()))?;
-        Ok(Self::over(Box::new(stream)))
+        Ok(Self::over(Box::new(stream), None))
     }
 
     /// Connects to `HOST:PORT`, with TLS if that is asked for.
@@ -40,15 +42,45 @@ impl Connection {
     /// # Errors
     /// No server listens there, or the handshake fails.
     pub fn tcp(server: &str, tls: Option<&ClientTls>) -> anyhow::Result<Self> {
-        let stream = connect(server).with_context(|| absent(&server))?;
-        Ok(Self::over(match tls.filter(|tls| tls.is_used()) {
+        let stream = connect(server, CONNECTING).with_context(|| absent(&server))?;
+        let socket = Some(stream.try_clone()?);
+        let stream: Box<dyn Stream> = match tls.filter(|tls| tls.is_used()) {
             Some(tls) => Box::new(tls.connect(stream, server)?),
             None => Box::new(stream),
-        }))
+        };
+        Ok(Self::over(stream, socket))
     }
 
-    fn over(stream: Box<dyn Stream>) -> Self {
-        Self { stream, reader: ValueReader::new(ValueLimits::default()), rest: vec![] }
+    /// Connects to `HOST:PORT` of a server that has to answer within `limit` each time.
+    ///
+    /// # Errors
+    /// No server listens there.
+    pub fn limited(server: &str, limit: Duration) -> anyhow::Result<Self> {
+        // The system takes no time of zero.
+        let limit = limit.max(Duration::from_millis(1));
+        let stream = connect(server, limit).with_context(|| absent(&server))?;
+        stream.set_read_timeout(Some(limit))?;
+        stream.set_write_timeout(Some(limit))?;
+        Ok(Self::over(Box::new(stream), None))
+    }
+
+    fn over(stream: Box<dyn Stream>, socket: Option<TcpStream>) -> Self {
+        Self { stream, socket, reader: ValueReader::new(ValueLimits::default()), rest: vec![] }
+    }
+
+    /// Returns whether the server has kept the connection, as far as the system knows.
+    pub fn is_open(&self) -> bool {
+        let Some(socket) = &self.socket else { return true };
+        let peek = || {
+            socket.set_nonblocking(true)?;
+            let peeked = socket.peek(&mut [0]);
+            socket.set_nonblocking(false)?;
+            peeked
+        };
+        match peek() {
+            Ok(bytes) => bytes > 0,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
     }
 
     /// Sends a request, and waits for its reply.
@@ -56,7 +88,7 @@ impl Connection {
     /// # Errors
     /// The connection ends, or the server sends something else.
     pub fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Value> {
-        self.stream.write_all(request)?;
+        self.stream.write_all(request).map_err(silent)?;
         self.reply()
     }
 
@@ -81,7 +113,7 @@ impl Connection {
                 }
                 ValueProgress::Incomplete { .. } => self.rest.clear(),
             }
-            let length = self.stream.read(&mut part)?;
+            let length = self.stream.read(&mut part).map_err(silent)?;
             if length == 0 {
                 bail!("the server closed the connection");
             }
@@ -99,10 +131,20 @@ pub fn command(words: &[impl AsRef<[u8]>]) -> Vec<u8> {
     request
 }
 
-fn connect(server: &str) -> anyhow::Result<TcpStream> {
+/// Names the error of a time that has passed.
+fn silent(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            anyhow::anyhow!("the server does not answer")
+        }
+        _ => error.into(),
+    }
+}
+
+fn connect(server: &str, limit: Duration) -> anyhow::Result<TcpStream> {
     let mut last = anyhow::anyhow!("the host has no address");
     for address in server.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECTING) {
+        match TcpStream::connect_timeout(&address, limit) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error.into(),
         }

@@ -9,6 +9,7 @@ mod connection;
 mod encryption;
 mod functions;
 mod inspect;
+mod login;
 mod redirection;
 mod replication;
 mod serve;

@@ -2,9 +2,20 @@
 //! Replies by which a node of a cluster sends a client to another node.
 
 use anyhow::bail;
+use std::time::Duration;
 
 /// Most redirections of one command. More of them mean that nodes disagree.
-pub const REDIRECTIONS: usize = 16;
+const REDIRECTIONS: u32 = 24;
+/// Redirections without a pause. In more of them, nodes name each other, since not all have
+/// followed a change yet.
+const QUICK: u32 = 2;
+/// Time before each of the others.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Times before each of the redirections of one command.
+pub fn pauses() -> impl Iterator<Item = Duration> {
+    (0..REDIRECTIONS).map(|number| if number < QUICK { Duration::ZERO } else { PAUSE })
+}
 
 /// The client should send its command to another node.
 #[derive(Debug, PartialEq, Eq)]

@@ -241,7 +241,7 @@ fn dump_and_restore(cluster: &Cluster, mode: Mode, place: Place) {
     dump("other", "second");
     let [first, second] = [file, cluster.files.join("second")].map(|path| {
         let text = fs::read_to_string(path).expect("it can be read");
-        // Each dump has a random word at the begin and the end of its commands.
+        // Each dump has a random word at the beginning and the end of its commands.
         text.lines().filter(|line| !line.contains("restrict ")).map(str::to_owned).collect()
     });
     let [first, second]: [Vec<String>; 2] = [first, second];

@@ -24,7 +24,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(1
 /// change yet.
 const QUICK_ROUNDS: usize = 2;
 /// How texts of nodes begin that cannot serve a slot at the moment.
-const DOWN: &[u8] = b"CLUSTERDOWN";
+const DOWN: [&[u8]; 2] = [b"CLUSTERDOWN", b"LOADING"];
 
 /// A client of a cluster over TCP.
 ///
@@ -70,7 +70,10 @@ struct Node {
 #[derive(Default)]
 struct Left {
     numbers: Vec<usize>,
+    /// The last error of a node, or its refusal.
     reason: String,
+    /// An answer of a node about another one, of interest if there is no such reason.
+    said: String,
     /// Another try makes sense only after a while.
     needs_pause: bool,
 }
@@ -80,17 +83,14 @@ impl ClusterClient {
     /// protocol. It connects to the first that answers, and finds the others.
     ///
     /// # Errors
-    /// A text is no address, or no node can be reached, or the first that can refuses the login.
+    /// There is no node, a text is no address, no node can be reached, or the first that can be
+    /// reached refuses the login.
     pub fn connect(nodes: &[impl AsRef<str>], options: Options) -> Result<Self, Error> {
         let addresses = nodes.iter().map(|text| Ok(text.as_ref().parse()?));
         let addresses: Vec<Address> = addresses.collect::<Result<_, Error>>()?;
         let mut client = Self { options, nodes: vec![], owners: Owners::default(), guide: 0 };
         addresses.into_iter().for_each(|address| _ = client.node(address));
-        let mut last = Error::NotServed {
-            slot: 0,
-            after: Duration::ZERO,
-            reason: "no node was named".to_owned(),
-        };
+        let mut last = Error::NoNodes;
         for number in 0..client.nodes.len() {
             match client.nodes[number].connect(&client.options) {
                 Ok(_) => {
@@ -182,19 +182,20 @@ impl ClusterClient {
         let mut left = Left { numbers: (0..batch.len()).collect(), ..Left::default() };
         let mut rounds = 0;
         while let Some(first) = left.numbers.first() {
-            if begin.elapsed() > self.options.patience {
+            if rounds > 0 && begin.elapsed() > self.options.patience {
                 let slot = slot_of(batch.operation(*first).key);
-                return Err(Error::NotServed { slot, after: begin.elapsed(), reason: left.reason });
+                let reason = if left.reason.is_empty() { left.said } else { left.reason };
+                return Err(Error::NotServed { slot, after: begin.elapsed(), reason });
             }
             if left.needs_pause || rounds > QUICK_ROUNDS {
                 std::thread::sleep(pause);
                 pause = (2 * pause).min(PAUSES[1]);
             }
             rounds += 1;
-            let reason = std::mem::take(&mut left.reason);
-            left = self.round(batch, &left.numbers, replies)?;
+            let before = std::mem::take(&mut left);
+            left = self.round(batch, &before.numbers, replies)?;
             if left.reason.is_empty() {
-                left.reason = reason;
+                left.reason = before.reason;
             }
             // An operation that is sent again keeps its place among those on its key.
             left.numbers.sort_unstable();
@@ -241,7 +242,7 @@ impl ClusterClient {
     ) -> Result<(), Error> {
         let mut moved = vec![];
         let node = &self.nodes[number];
-        let mut is_lost = false;
+        let (mut is_lost, mut is_down) = (false, false);
         for (at, whole) in node.numbers.iter().enumerate() {
             // Before the batch was sent, there is no place for replies.
             if at >= node.replies.len() || node.replies.is_missing(at) {
@@ -255,8 +256,9 @@ impl ClusterClient {
                     moved.push(value.unwrap_or_default().to_vec());
                 }
                 Reply { status: Status::Unavailable, value: Some(text) }
-                    if text.starts_with(DOWN) =>
+                    if DOWN.iter().any(|begin| text.starts_with(begin)) =>
                 {
+                    is_down = true;
                     left.numbers.push(*whole);
                     left.reason = String::from_utf8_lossy(text).into_owned();
                     left.needs_pause = true;
@@ -265,6 +267,10 @@ impl ClusterClient {
             }
         }
         moved.iter().try_for_each(|text| self.learn(number, text, left))?;
+        if is_down {
+            // It may have been replaced without having noticed that.
+            self.leave(number);
+        }
         match error {
             Some(error) => self.give_up(number, error, is_lost, left),
             None => Ok(()),
@@ -283,6 +289,9 @@ impl ClusterClient {
             let status = Status::Moved;
             let text = format!("the node of slot {slot} has no listener for the batched protocol");
             return Err(OperationError { status, text }.into());
+        }
+        if left.said.is_empty() {
+            left.said = format!("{address} says that {host} serves slot {slot}");
         }
         let node = self.node(Address::Tcp(host.to_owned()));
         if node == from {
@@ -304,16 +313,21 @@ impl ClusterClient {
     ) -> Result<(), Error> {
         let is_absent = matches!(error, Error::Connect { .. });
         let is_interrupted = matches!(error, Error::Lost { .. } | Error::TimedOut { .. });
-        self.owners.forget(number);
-        if self.guide == number {
-            self.guide = (number + 1) % self.nodes.len();
-        }
+        self.leave(number);
         if !is_absent && (!is_interrupted || is_lost) {
             return Err(error);
         }
         left.needs_pause = true;
         left.reason = error.to_string();
         Ok(())
+    }
+
+    /// Asks other nodes from now on.
+    fn leave(&mut self, number: usize) {
+        self.owners.forget(number);
+        if self.guide == number {
+            self.guide = (number + 1) % self.nodes.len();
+        }
     }
 
     /// The number of the node with an address.

@@ -16,6 +16,9 @@ pub enum Error {
     /// The text is no address.
     #[error(transparent)]
     Address(#[from] InvalidAddress),
+    /// A client of a cluster has no node to begin with.
+    #[error("name at least one node: tcp://HOST:PORT")]
+    NoNodes,
     /// There is no connection to the server.
     #[error("cannot connect to {address}: {source}")]
     Connect {

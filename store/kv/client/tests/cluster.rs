@@ -9,9 +9,13 @@ use fastrand::Rng;
 use freeport_kv_client::{Address, Batch, ClusterClient, Error, Opcode, Options, Status};
 use freeport_kv_protocol::batch::{Header, Operation, Operations, ReplyLimits, ReplyWriter};
 use freeport_kv_protocol::slots::{SLOTS, slot_of};
+use freeport_testbed::wait::PATIENCE;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+/// Patience that ends in a test, after some questions also on a machine that is busy.
+const SHORT: Duration = Duration::from_secs(2);
 
 /// The nodes' knowledge of each other.
 struct Map {
@@ -20,6 +24,8 @@ struct Map {
     addresses: Vec<String>,
     /// Nodes that close every connection.
     dead: Vec<bool>,
+    /// The refusal of nodes that execute nothing, though they may have slots.
+    refusals: Vec<Option<&'static str>>,
     /// After each packet, some slots change their node.
     restless: Option<Rng>,
 }
@@ -49,6 +55,7 @@ impl Cluster {
             owners: (0..usize::from(SLOTS)).map(owner).collect(),
             addresses: vec![],
             dead: vec![false; nodes],
+            refusals: vec![None; nodes],
             restless: None,
         };
         let (map, model) = (Arc::new(Mutex::new(map)), Model::new(1));
@@ -104,6 +111,9 @@ impl Cluster {
 fn place(map: &Map, node: usize, operation: &Operation<'_>) -> Option<(Status, Option<Vec<u8>>)> {
     if matches!(operation.opcode, Opcode::Hello | Opcode::Functions) {
         return None;
+    }
+    if let Some(text) = map.refusals[node] {
+        return Some((Status::Unavailable, Some(text.into())));
     }
     let slot = slot_of(operation.key);
     match map.owners[usize::from(slot)] {
@@ -245,9 +255,30 @@ fn a_slot_without_a_node_is_waited_for() {
 }
 
 #[test]
+fn a_node_that_refuses_for_ever_is_left() {
+    for refusal in ["CLUSTERDOWN The lease has ended", "LOADING the dataset"] {
+        let cluster = Cluster::start(2);
+        let options = Options { patience: PATIENCE, ..patient() };
+        let mut client = ClusterClient::connect(&cluster.seeds(), options).expect("both listen");
+        let mut batch = Batch::new();
+        (0..100).for_each(|number| _ = batch.put(&key(number, 0), b"value"));
+        assert_eq!(client.run(&batch).expect("both serve").first_error(), None);
+        // The first node does not know that the other one has taken its place.
+        cluster.change(|map| {
+            map.refusals[0] = Some(refusal);
+            map.owners.fill(Some(1));
+        });
+        assert_eq!(client.run(&batch).expect("the other serves").first_error(), None);
+        let before = cluster.elsewhere();
+        assert_eq!(client.run(&batch).expect("the other serves").first_error(), None);
+        assert_eq!(cluster.elsewhere(), before, "the client asks the other node at once");
+    }
+}
+
+#[test]
 fn patience_ends() {
     let cluster = Cluster::start(1);
-    let options = Options { patience: Duration::from_millis(20), ..patient() };
+    let options = Options { patience: SHORT, ..patient() };
     let mut client = cluster.client(options.clone());
     cluster.change(|map| map.owners.fill(None));
     let error = client.put(b"key", b"value").expect_err("no node serves it");
@@ -276,12 +307,13 @@ fn nodes_that_cannot_be_used_are_errors() {
             map.addresses[1] = address.to_owned();
             map.owners.fill(Some(1));
         });
-        let options = Options { patience: Duration::from_millis(20), ..patient() };
+        let options = Options { patience: SHORT, ..patient() };
         let mut client = cluster.client(options);
         let error = client.get(b"key").expect_err("there is no such node").to_string();
         assert!(error.contains(text), "{error}");
     }
     let none: [&str; 0] = [];
-    assert!(ClusterClient::connect(&none, patient()).is_err());
+    let error = ClusterClient::connect(&none, patient()).expect_err("there is no node");
+    assert!(matches!(error, Error::NoNodes), "{error:?}");
     assert!(ClusterClient::connect(&["7000"], patient()).is_err());
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cluster failover`: a replica takes the place of its primary while both run.
 
-use super::login::Login;
 use super::names::{self, short};
+use super::progress::REPLYING;
 use super::session::{Session, is_complete, stored};
+use crate::commands::kv::login::Login;
 use crate::progress::ProgressLine;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -38,22 +39,22 @@ pub fn run(session: &Session, arguments: &Arguments) -> anyhow::Result<ExitCode>
     let mut state = session.state()?;
     let topology = &stored(&state)?.topology;
     let replica = replica(&state, topology, &arguments.name)?;
-    let mut connection = arguments.login.connect(&replica.address)?;
+    let (begin, limit) = (Instant::now(), Duration::from_secs(arguments.timeout));
+    let mut connection = arguments.login.connect(&replica.address, limit.min(REPLYING))?;
     let refused = || format!("{} does not take over", replica.address);
     connection.run(&["CLUSTER", "FAILOVER"]).with_context(refused)?;
-    let begin = Instant::now();
     let mut line = ProgressLine::default();
     while !is_primary(&state, &replica) {
-        if begin.elapsed() >= Duration::from_secs(arguments.timeout) {
+        let Some(left) = limit.checked_sub(begin.elapsed()) else {
             bail!(
                 "{} is no primary after {} s; its log says why, and `freeport kv cluster status` \
                  shows the shard",
                 replica.address,
                 arguments.timeout
             );
-        }
+        };
         line.tell("the replica catches up");
-        state = session.next(&state, TURN)?;
+        state = session.next(&state, left.min(TURN))?;
     }
     println!("{} is the primary", replica.address);
     Ok(ExitCode::SUCCESS)

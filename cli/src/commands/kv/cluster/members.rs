@@ -2,10 +2,10 @@
 //! `freeport kv cluster add`, `remove` and `forget`: nodes come and go.
 
 use super::create::check_empty;
-use super::login::Login;
 use super::names::{self, short};
 use super::progress::MoveProgress;
 use super::session::{Session, Waiting, is_settled, stored};
+use crate::commands::kv::login::Login;
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use freeport_kv_cluster::planning::{self, PlanError};
@@ -72,7 +72,7 @@ pub struct ForgetArguments {
 pub fn add(session: &Session, arguments: &AddArguments) -> anyhow::Result<ExitCode> {
     let topology = session.change(|state| plan_add(state, arguments))?;
     if arguments.waiting.wait {
-        session.wait(&arguments.waiting, |state, line| {
+        session.wait(&arguments.waiting, |state, line, _| {
             line.tell("new nodes copy what their shards have");
             Ok(is_settled(state).then_some(()))
         })?;
@@ -150,15 +150,18 @@ fn wait_until_empty(
     arguments: &RemoveArguments,
     id: ShardId,
 ) -> anyhow::Result<()> {
-    session.wait(&arguments.waiting, |state, line| {
+    session.wait(&arguments.waiting, |state, line, left| {
         let topology = &stored(state)?.topology;
-        MoveProgress::of(topology, &arguments.login).tell(line);
         let is_moving = topology.moves.iter().any(|one| one.from == id || one.to == id);
         let is_empty = topology.shard(id).is_none_or(|shard| shard.slots.is_empty());
         if !is_moving && !is_empty {
             bail!("the moves were cancelled; shard {} still has slots", short(id));
         }
-        Ok((!is_moving).then_some(()))
+        if !is_moving {
+            return Ok(Some(()));
+        }
+        MoveProgress::show(topology, &arguments.login, left, line);
+        Ok(None)
     })
 }
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How far moves of slots are, as the nodes that give them report it.
 
-use super::login::Login;
+use crate::commands::kv::login::Login;
 use crate::progress::ProgressLine;
-use freeport_kv_cluster::{SlotSet, Topology};
+use freeport_kv_cluster::{Address, SlotSet, Topology};
 use freeport_kv_protocol::resp::Value;
 use serde::Serialize;
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Longest time to wait for a node.
+pub const REPLYING: Duration = Duration::from_secs(2);
 
 /// Begin of the lines of `INFO cluster` about a move.
 const LINE: &str = "cluster_move_";
@@ -35,21 +40,33 @@ pub struct MoveProgress {
 }
 
 impl MoveProgress {
-    /// Asks the primary of each shard that gives slots. One that does not answer is left out.
-    pub fn of(topology: &Topology, login: &Login) -> Self {
+    /// Asks the primary of each shard that gives slots. One that does not answer within `limit` is
+    /// left out.
+    pub fn of(topology: &Topology, login: &Login, limit: Duration) -> Self {
         let slots = topology.moves.iter().map(|one| one.slots.len()).sum();
         let is_giving = |id| topology.moves.iter().any(|one| one.from == id);
         let sources = topology.shards.iter().filter(|shard| is_giving(shard.id));
-        let reports = sources.flat_map(|shard| {
-            let mut connection = login.connect(&shard.primary().address).ok()?;
+        let ask = |address: &Address| {
+            let mut connection = login.connect(address, limit).ok()?;
             match connection.run(&["INFO", "cluster"]).ok()? {
                 Value::Bulk(text) | Value::Verbatim { text, .. } => {
                     Some(reports(&String::from_utf8_lossy(&text)))
                 }
                 _ => None,
             }
+        };
+        // All at once, so that several which do not answer take no longer than one.
+        let reports = std::thread::scope(|scope| {
+            let threads = sources.filter_map(|shard| {
+                let address = &shard.primary().address;
+                Builder::new().spawn_scoped(scope, move || ask(address)).ok()
+            });
+            let threads: Vec<_> = threads.collect();
+            // Without a thread's answer, the moves are shown without progress.
+            let answers = threads.into_iter().filter_map(|thread| thread.join().ok().flatten());
+            answers.flatten().collect()
         });
-        Self { slots, reports: reports.flatten().collect() }
+        Self { slots, reports }
     }
 
     /// The report about a move.
@@ -58,11 +75,14 @@ impl MoveProgress {
         self.reports.iter().find(|report| report.slots == slots)
     }
 
-    /// Shows a line.
-    pub fn tell(&self, line: &mut ProgressLine) {
-        if self.slots == 0 {
-            return;
+    /// Asks, and shows a line, if one is due. `left` is the time that is left for it.
+    pub fn show(topology: &Topology, login: &Login, left: Duration, line: &mut ProgressLine) {
+        if line.is_due() && !topology.moves.is_empty() {
+            Self::of(topology, login, left.min(REPLYING)).tell(line);
         }
+    }
+
+    fn tell(&self, line: &mut ProgressLine) {
         let (bytes, total) = self.reports.iter().fold((0_u64, 0_u64), |(bytes, total), report| {
             (bytes.saturating_add(report.bytes), total.saturating_add(report.total_bytes))
         });

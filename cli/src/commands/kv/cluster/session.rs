@@ -113,32 +113,49 @@ impl Session {
         state.is_ok_and(|state| state.topology.is_some_and(|stored| stored.topology == *topology))
     }
 
-    /// Waits until `check` returns a value. It may show how far the nodes are.
+    /// Waits until `check` returns a value. It may show how far the nodes are, and gets the time
+    /// that is left.
     ///
     /// # Errors
     /// Those of `check`; the time has passed, or the registry does not answer.
     pub fn wait<T>(
         &self,
         waiting: &Waiting,
-        mut check: impl FnMut(&State, &mut ProgressLine) -> anyhow::Result<Option<T>>,
+        check: impl FnMut(&State, &mut ProgressLine, Duration) -> anyhow::Result<Option<T>>,
     ) -> anyhow::Result<T> {
-        let begin = Instant::now();
         let limit = Duration::from_secs(waiting.timeout);
+        self.wait_for(limit, check)?.with_context(|| late(waiting.timeout))
+    }
+
+    /// As [`Session::wait`]; `None` if the time has passed.
+    ///
+    /// # Errors
+    /// Those of `check`, or the registry does not answer.
+    pub fn wait_for<T>(
+        &self,
+        limit: Duration,
+        mut check: impl FnMut(&State, &mut ProgressLine, Duration) -> anyhow::Result<Option<T>>,
+    ) -> anyhow::Result<Option<T>> {
+        let begin = Instant::now();
         let mut line = ProgressLine::default();
         let mut state = self.state()?;
         loop {
-            if let Some(value) = check(&state, &mut line)? {
-                return Ok(value);
+            let left = limit.saturating_sub(begin.elapsed());
+            if let Some(value) = check(&state, &mut line, left)? {
+                return Ok(Some(value));
             }
-            let Some(left) = limit.checked_sub(begin.elapsed()) else {
-                bail!(
-                    "it is not done after {} s, and continues; see `freeport kv cluster status`",
-                    waiting.timeout
-                );
-            };
+            let left = limit.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
             state = self.next(&state, left.min(TURN))?;
         }
     }
+}
+
+/// The advice if nodes take longer than that.
+pub fn late(seconds: u64) -> String {
+    format!("it is not done after {seconds} s, and continues; see `freeport kv cluster status`")
 }
 
 /// The slot map of a state.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cluster move` and `rebalance`: slots change their shard while they are used.
 
-use super::login::Login;
 use super::names::{self, short};
 use super::progress::MoveProgress;
 use super::session::{Session, Waiting, stored};
+use crate::commands::kv::login::Login;
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
 use freeport_kv_cluster::{Move, Shard, SlotSet, State, Topology, planning};
@@ -82,10 +82,18 @@ pub fn run_rebalance(
     arguments: &RebalanceArguments,
 ) -> anyhow::Result<ExitCode> {
     let state = session.state()?;
-    let mut moves = planning::rebalance(&stored(&state)?.topology, &[]);
-    if moves.is_empty() {
+    let topology = &stored(&state)?.topology;
+    let mut moves = planning::rebalance(topology, &[]);
+    if moves.is_empty() && topology.moves.is_empty() {
         eprintln!("all shards have equally many slots");
         return Ok(ExitCode::SUCCESS);
+    }
+    if moves.is_empty() {
+        eprintln!("the moves under way are enough");
+        return match arguments.waiting.wait && !arguments.dry_run {
+            true => finish(session, &topology.moves, &arguments.waiting, &arguments.login),
+            false => Ok(ExitCode::SUCCESS),
+        };
     }
     if !arguments.dry_run {
         session.change(|state| {
@@ -156,10 +164,13 @@ fn finish(
         eprintln!("begun; see `freeport kv cluster status`");
         return Ok(ExitCode::SUCCESS);
     }
-    session.wait(waiting, |state, line| {
+    session.wait(waiting, |state, line, left| {
         let topology = &stored(state)?.topology;
-        MoveProgress::of(topology, login).tell(line);
-        Ok(are_done(topology, moves)?.then_some(()))
+        if are_done(topology, moves)? {
+            return Ok(Some(()));
+        }
+        MoveProgress::show(topology, login, left, line);
+        Ok(None)
     })?;
     println!("done");
     Ok(ExitCode::SUCCESS)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cluster status`: shards, nodes, moves of slots, and problems.
 
-use super::login::Login;
 use super::names::short;
-use super::progress::MoveProgress;
+use super::progress::{MoveProgress, REPLYING};
 use super::session::{Session, is_complete, stored};
-use super::table::Table;
 use super::warnings::{Warning, warnings};
+use crate::commands::kv::login::Login;
+use crate::table::Table;
 use clap::Args;
 use freeport_kv_cluster::{Member, Move, NodeId, Presence, Shard, State, Versioned};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> anyhow::Result<ExitCode>
         print_free(&state);
     }
     let stored = stored(&state)?;
-    let progress = MoveProgress::of(&stored.topology, &arguments.login);
+    let progress = MoveProgress::of(&stored.topology, &arguments.login, REPLYING);
     let problems = warnings(&state, &stored.topology);
     match arguments.json {
         true => println!("{}", object(&state, stored, &progress, &problems)),
@@ -51,7 +51,7 @@ fn print_text(state: &State, stored: &Versioned, progress: &MoveProgress, proble
     let (epoch, shards) = (topology.epoch, topology.shards.len());
     println!("epoch {epoch}; shards: {shards}; nodes with a lease: {}", state.nodes.len());
     let heading = ["shard", "slots", "role", "node", "address", "lease", "position", "lag"];
-    let mut table = Table::new(&heading);
+    let mut table = Table::new(heading, usize::MAX);
     for shard in &topology.shards {
         for (number, member) in ordered(shard).into_iter().enumerate() {
             let (id, slots) = match number {
@@ -61,7 +61,7 @@ fn print_text(state: &State, stored: &Versioned, progress: &MoveProgress, proble
             let presence = state.nodes.get(&member.id);
             let [lease, position] = cells(presence);
             let lag = lag(state, shard, member.id);
-            table.row(vec![
+            table.add([
                 id,
                 slots,
                 role(shard, member.id).to_owned(),
@@ -73,7 +73,7 @@ fn print_text(state: &State, stored: &Versioned, progress: &MoveProgress, proble
             ]);
         }
     }
-    print!("{table}");
+    print!("{}", table.text("  ", [false; 8]));
     for one in &topology.moves {
         println!("{}", moving(one, progress));
     }

@@ -33,13 +33,23 @@ fn check_shard(state: &State, topology: &Topology, shard: &Shard, found: &mut Ve
     let mut warn = |text: String, is_outage: bool| found.push(Warning { text, is_outage });
     let is_present = |node| state.nodes.contains_key(node);
     let primary = shard.primary();
+    let is_empty = shard.slots.is_empty();
+    if !is_present(&primary.id) && is_empty && shard.members.len() == 1 {
+        let text = format!(
+            "shard {id} has no slots and its node at {} has no lease; start it again, or `freeport \
+             kv cluster forget {}`",
+            primary.address,
+            short(primary.id)
+        );
+        return warn(text, false);
+    }
     if !is_present(&primary.id) {
         let advice = match verdict(shard, &state.nodes) {
             Verdict::Nobody(nodes) => lost(shard, &nodes),
             verdict => verdict.to_string(),
         };
         let address = &primary.address;
-        warn(format!("shard {id}: the primary at {address} has no lease; {advice}"), true);
+        warn(format!("shard {id}: the primary at {address} has no lease; {advice}"), !is_empty);
     }
     for node in shard.replicas() {
         let (name, address) = (short(node.id), &node.address);
@@ -60,7 +70,7 @@ fn check_shard(state: &State, topology: &Topology, shard: &Shard, found: &mut Ve
     let has_replicas = topology.shards.iter().any(|shard| shard.members.len() > 1);
     if shard.members.len() == 1 && has_replicas {
         let text = format!(
-            "shard {id} has no replica, so nobody takes the place of its primary; add one with \
+            "shard {id} has no replica, so no node can replace its primary; add one with \
              `freeport kv cluster add NODE --shard {id}`"
         );
         warn(text, false);
@@ -137,7 +147,13 @@ mod tests {
         assert!(!found[0].0 && found[0].1.contains("not complete"), "{found:?}");
 
         map.shards[0].slots = SlotSet::default();
+        let found = texts(&with(&[replica]), &map);
+        let waits = found.iter().find(|it| it.1.contains("the election waits"));
+        assert!(waits.is_some_and(|it| !it.0), "no slots are concerned: {found:?}");
         map.shards[0].members.truncate(1);
+        let found = texts(&with(&[]), &map);
+        assert!(!found[1].0 && found[1].1.contains("has no slots"), "{found:?}");
+        assert_eq!(found.len(), 2, "{found:?}");
         let found = texts(&with(&[primary, replica]), &map);
         assert!(found[0].0 && found[0].1.contains("0-8191"), "{found:?}");
         assert!(!found[1].0 && found[1].1.contains("cluster add NODE"), "{found:?}");

@@ -25,7 +25,7 @@ pub struct Arguments {
 /// Prints changes until the process is ended.
 ///
 /// # Errors
-/// The registry does not answer at the begin.
+/// The registry does not answer at the beginning.
 pub fn run(session: &Session, arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut seen = session.state()?;
     let mut is_away = false;

@@ -3,7 +3,6 @@
 
 mod count;
 mod json;
-mod table;
 pub(super) mod text;
 
 use super::estimate::Packets;

@@ -3,7 +3,7 @@
 
 use super::Explained;
 use super::count::Counted;
-use super::table::Table;
+use crate::table::Table;
 use freeport_card::{RowCycles, SPENT_ON};
 use freeport_ebpf::instruction::decode;
 use freeport_ebpf::object::{Line, Program};

@@ -115,7 +115,9 @@ pub fn forget(topology: &Topology, node: NodeId) -> Result<Topology, PlanError> 
     }
     let mut next = next(topology);
     next.moves.retain(|one| one.from != id && one.to != id);
-    for Move { to, slots, .. } in rebalance(&next, &[id]) {
+    // Slots of the others stay with their keys.
+    let lost = rebalance(&next, &[id]).into_iter().filter(|one| one.from == id);
+    for Move { to, slots, .. } in lost {
         let target = next.shard_mut(to).expect("slots are moved to shards that there are");
         target.slots = target.slots.union(&slots);
     }
@@ -239,6 +241,16 @@ mod tests {
         let after = forget(&moving, lost.primary).expect("there are others");
         assert!(after.is_complete() && after.check().is_ok() && after.moves.is_empty());
         assert_eq!(after.shards.len(), 2);
+        // The others do not have equally many.
+        let uneven = topology(&["0-9999", "10000-10009", "10010-16000", "16001-16383", ""]);
+        for lost in &uneven.shards {
+            let after = forget(&uneven, lost.primary).expect("there are others");
+            assert!(after.is_complete() && after.check().is_ok() && after.moves.is_empty());
+            for shard in &after.shards {
+                let before = uneven.shard(shard.id).expect("it was there");
+                assert!(before.slots.without(&shard.slots).is_empty(), "it keeps its slots");
+            }
+        }
         let alone = topology(&["0-16383"]);
         let shard = &alone.shards[0];
         assert_eq!(forget(&alone, shard.primary), Err(PlanError::NoOtherShard(shard.id)));

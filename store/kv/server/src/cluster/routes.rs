@@ -63,6 +63,9 @@ pub struct Routes {
     pub stopped: StoppedSlots,
     /// Another node becomes the primary, and the log may not grow.
     pub hands_over: bool,
+    /// Clients of copied slots wait, because the primary cannot execute their commands yet; see
+    /// [`View::awaits_primary`].
+    pub awaits_primary: bool,
     states: Box<[SlotState]>,
 }
 
@@ -77,7 +80,8 @@ impl Routes {
             None => SlotState::Nobody,
         };
         let states = (0..SLOTS).map(find).collect();
-        Self { view, hands_over: !stopped.handed_over.is_empty(), stopped, states }
+        let hands_over = !stopped.handed_over.is_empty();
+        Self { awaits_primary: view.awaits_primary(), view, hands_over, stopped, states }
     }
 
     /// How the node treats commands on a slot.
@@ -92,7 +96,7 @@ impl Routes {
 
 #[cfg(test)]
 mod tests {
-    use freeport_kv_cluster::{NodeId, State, Versioned};
+    use freeport_kv_cluster::{Address, NodeId, Presence, State, Versioned};
 
     use super::*;
     use crate::cluster::testing::{shard, topology};
@@ -117,5 +121,32 @@ mod tests {
         assert_eq!(states(primary, "50-101"), [Served, Stopped, Elsewhere, Nobody, Nobody]);
         assert_eq!(states(replica, "0"), [Copied, Copied, Elsewhere, Nobody, Nobody]);
         assert_eq!(states(other, ""), [Elsewhere, Elsewhere, Served, Nobody, Nobody]);
+    }
+
+    #[test]
+    fn replicas_await_a_primary_that_has_not_begun_its_term() {
+        let [primary, replica, other] = [(); 3].map(|()| NodeId::random());
+        let map = topology(vec![shard("0-99", &[primary, replica]), shard("100", &[other])]);
+        let topology = Some(Versioned { revision: Default::default(), topology: map });
+        let mut state = State { topology, ..State::default() };
+        let awaits = |me, state: &State| {
+            let view = Arc::new(View::new(me, state.clone()));
+            Routes::new(view, StoppedSlots::default()).awaits_primary
+        };
+        assert!(!awaits(replica, &state), "it is not there");
+        for (term, expected) in [(0, true), (1, false)] {
+            let presence = Presence {
+                session: 1,
+                address: Address::default(),
+                position: 0,
+                term,
+                is_copying: false,
+                sealed: None,
+                wants_to_lead: false,
+            };
+            state.nodes.insert(primary, presence);
+            assert_eq!(awaits(replica, &state), expected);
+            assert!(!awaits(primary, &state) && !awaits(other, &state));
+        }
     }
 }

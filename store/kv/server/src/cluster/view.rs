@@ -60,6 +60,15 @@ impl View {
         self.shard().is_some_and(|shard| shard.primary == self.me)
     }
 
+    /// The node is a replica of a primary that is there, but has not begun its term yet. Until then
+    /// the primary may still send clients to the one before.
+    pub fn awaits_primary(&self) -> bool {
+        let Some(shard) = self.shard().filter(|shard| shard.primary != self.me) else {
+            return false;
+        };
+        self.present.get(&shard.primary).is_some_and(|presence| presence.term != shard.term)
+    }
+
     /// A node has a lease.
     pub fn is_present(&self, node: NodeId) -> bool {
         self.present.contains_key(&node)

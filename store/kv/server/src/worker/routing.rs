@@ -90,6 +90,11 @@ impl Core {
                 SlotState::Stopped if client.queues(spec) || is_fenced => {}
                 SlotState::Stopped => return Ok(false),
                 SlotState::Copied if is_read && client.is_readonly => {}
+                SlotState::Copied
+                    if routes.awaits_primary && !self.is_fenced && !client.queues(spec) =>
+                {
+                    return Ok(false);
+                }
                 SlotState::Copied | SlotState::Elsewhere | SlotState::Nobody => {
                     let port = Port::of(&client.record.origin);
                     return Err(routes.view.redirection(slot, port));

@@ -3,19 +3,24 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use freeport_kv_cluster::Registry;
 use freeport_testbed::wait_until;
 
-use super::{LONG, Node, Trial};
+use super::{LONG, Trial};
 
 /// Counts up a number until the node redirects the client. Returns the last result.
-fn count_up(node: &Node, is_over: &AtomicBool) -> u64 {
-    let (mut client, mut last) = (node.client(), 0);
+fn count_up(trial: &Trial, node: usize, is_over: &AtomicBool) -> u64 {
+    let (mut client, mut last) = (trial.nodes[node].client(), 0);
     while !is_over.load(Ordering::Relaxed) {
         let reply = client.call("INCR number");
         match reply.strip_prefix("(integer) ") {
             Some(number) => last = number.parse().expect("a number"),
             None => {
                 assert!(reply.contains("MOVED"), "{reply}");
+                // Otherwise the next primary might send the client back.
+                let (shard, state) = (trial.shard(), trial.registry.client().read());
+                let state = state.expect("it is in memory");
+                assert_eq!(state.nodes[&shard.primary].term, shard.term, "it leads");
                 break;
             }
         }
@@ -31,7 +36,7 @@ fn nothing_is_lost_by_a_planned_change() {
         let is_over = AtomicBool::new(false);
         let before = trial.nodes[old].client().call("GET number");
         let last = std::thread::scope(|scope| {
-            let counting = scope.spawn(|| count_up(&trial.nodes[old], &is_over));
+            let counting = scope.spawn(|| count_up(&trial, old, &is_over));
             wait_until("the client counts", || {
                 trial.nodes[old].client().call("GET number") != before
             });
