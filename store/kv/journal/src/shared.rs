@@ -54,6 +54,9 @@ pub(crate) struct Shared {
     pub snapshot: Mutex<Option<Active>>,
     pub wake: Mutex<Option<Wake>>,
     pub lineage: Mutex<Lineage>,
+    /// It is held while the file of the lineage is replaced, which takes long: readers of the
+    /// lineage do not wait for that.
+    pub lineage_writer: Mutex<()>,
     pub counts: Counts,
 }
 

@@ -246,6 +246,12 @@ impl Replication {
         self.is_loading.load(Ordering::Acquire)
     }
 
+    /// As if the server took a snapshot.
+    #[cfg(test)]
+    pub fn set_loading(&self) {
+        self.is_loading.store(true, Ordering::Release);
+    }
+
     /// End of the log.
     pub fn position(&self) -> Position {
         self.journal.end()

@@ -7,7 +7,7 @@ use freeport_kv_cluster::SlotSet;
 use freeport_kv_cluster::election;
 
 use super::Event;
-use crate::cluster::Stopper;
+use crate::cluster::{Stopper, boot};
 use crate::replication::{Leader, Replication, RoleError};
 use crate::shared::Shared;
 
@@ -65,6 +65,12 @@ fn change_role(
     replication: &Replication,
     change: Change,
 ) -> Result<(), RoleError> {
+    if let Some(persistence) = &shared.options.persistence
+        && let Err(error) = boot::note(&persistence.folder)
+    {
+        // The next process is careful without need.
+        tracing::warn!(%error, "cannot note the start of the machine");
+    }
     match change {
         Change::Lead { term } => replication.lead(shared, term).map(drop),
         Change::Follow(election::Leader { node, address, term }) => {
