@@ -23,8 +23,8 @@ pub struct Presence {
     pub position: u64,
     /// The term whose changes are the last ones of that log; 0 if it never had complete data.
     pub term: u64,
-    /// It is a replica that gets a whole copy, so it cannot be elected. Position and term are those
-    /// of the data that the copy replaces.
+    /// It is a replica that gets a whole copy, so it cannot be elected before it has that, or is
+    /// started again with its old data. Position and term are those of the old data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_copying: bool,
     /// It is a replica that takes no more changes of this term, because it saw the primary without

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use freeport_kv_cluster::{NodeId, Registry, RegistryError, Revision, SwapError, open};
-use freeport_testbed::{seed, usual_or_long};
+use freeport_kv_cluster::{NodeId, Registry, RegistryError, Revision, SwapError, boot_time, open};
+use freeport_testbed::{seed, usual_or_long, wait_until};
 use tempfile::TempDir;
 
 use crate::fixture::{LONG, file_url, presence, topology};
@@ -157,6 +157,84 @@ fn a_lock_that_a_stopped_process_holds_is_reported() {
     assert!(matches!(error, Err(SwapError::Failed(_))), "{error:?}");
     lock.unlock().expect("it is locked");
     registry.swap(None, None, &topology(1)).expect("it is free");
+}
+
+#[test]
+fn readers_share_the_lock() {
+    let (_folder, path, registry) = registry();
+    let lock = File::open(&path).expect("it is a folder");
+    lock.lock_shared().expect("nobody has it");
+    registry.read().expect("it reads, too");
+    let time = Duration::from_millis(300);
+    let error = registry.keep(NodeId::random(), &presence(1, 0), time).expect_err("it writes");
+    assert!(error.to_string().contains("locked for 100 ms"), "{error}");
+}
+
+#[test]
+fn leases_do_not_wait_for_a_writer_of_the_topology() {
+    let (_folder, path, registry) = registry();
+    registry.swap(None, None, &topology(1)).expect("there is none");
+    let writer = File::open(path.join("topology.lock")).expect("a writer has made it");
+    writer.lock().expect("nobody has it");
+    let node = NodeId::random();
+    registry.keep(node, &presence(1, 0), LONG).expect("nobody has it");
+    assert!(registry.read().expect("it answers").nodes.contains_key(&node));
+    registry.leave(node, 1).expect("it answers");
+    let second = registry.swap(Some(Revision(1)), None, &topology(2));
+    assert!(matches!(second, Err(SwapError::Failed(_))), "{second:?}");
+    writer.unlock().expect("it is locked");
+    registry.swap(Some(Revision(1)), None, &topology(2)).expect("nobody else writes");
+}
+
+/// Number of files of this process that are open under a path.
+fn opened(path: &Path) -> usize {
+    let files = fs::read_dir("/proc/self/fd").expect("Linux has it").flatten();
+    files.filter(|file| fs::read_link(file.path()).is_ok_and(|it| it == path)).count()
+}
+
+#[test]
+fn a_lease_is_counted_from_before_the_wait_for_the_lock() {
+    let (_folder, path, registry) = registry();
+    let node = NodeId::random();
+    let lock = File::open(&path).expect("it is a folder");
+    lock.lock().expect("nobody has it");
+    let freed = std::thread::scope(|scope| {
+        let keeper = scope.spawn(|| registry.keep(node, &presence(1, 0), LONG));
+        wait_until("the call waits for the lock", || opened(&path) == 2);
+        let begun = boot_time();
+        // The end is rounded up.
+        wait_until("a while", || boot_time() > begun + Duration::from_millis(2));
+        let freed = boot_time();
+        lock.unlock().expect("it is locked");
+        keeper.join().expect("it does not panic").expect("nobody else has the lease");
+        freed
+    });
+    let text = fs::read_to_string(leases(&path).join(node.to_string())).expect("it is there");
+    let (_, end) = text.split_once("\"end_ms\":").expect("it has an end");
+    let digits: String = end.chars().take_while(char::is_ascii_digit).collect();
+    let end: u128 = digits.parse().expect("a number");
+    assert!(end <= (freed + LONG).as_millis(), "{text}");
+}
+
+#[test]
+fn leases_that_ended_long_ago_are_removed() {
+    let (_folder, path, registry) = registry();
+    let (gone, present) = (NodeId::random(), NodeId::random());
+    registry.keep(present, &presence(1, 0), LONG).expect("nobody has it");
+    let file = |node: NodeId| leases(&path).join(node.to_string());
+    let text = fs::read_to_string(file(present)).expect("it is there");
+    let (before, end) = text.split_once("\"end_ms\":").expect("it has an end");
+    let after = end.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let ended = |ago: Duration| {
+        let end = boot_time().saturating_sub(ago).as_millis();
+        fs::write(file(gone), format!("{before}\"end_ms\":{end}{after}")).expect("a file");
+    };
+    ended(Duration::from_secs(10));
+    registry.swap(None, None, &topology(1)).expect("there is none");
+    assert!(file(gone).exists(), "it ended lately");
+    ended(Duration::from_secs(100));
+    registry.swap(Some(Revision(1)), None, &topology(2)).expect("it is the revision");
+    assert!(!file(gone).exists() && file(present).exists());
 }
 
 #[test]

@@ -40,6 +40,12 @@ impl Shard {
         effects.note_removed(database, key);
         self.follow_change((database, key), Cause::Removal, effects);
     }
+
+    /// A key was loaded that belonged to another server before: copies of clients become invalid,
+    /// and transactions that watch it fail.
+    pub fn came(&mut self, place: (u16, &[u8]), effects: &mut Effects) {
+        self.follow_change(place, Cause::Removal, effects);
+    }
 }
 
 #[cfg(test)]

@@ -157,10 +157,10 @@ impl Journal {
     ///
     /// The disk has failed, and the caller may not append as primary.
     pub fn begin_history(&self, term: u64) -> Result<History, LineageError> {
-        let mut lineage = self.shared.lineage();
-        let mut next = lineage.clone();
+        let writer = self.shared.lineage_writer();
+        let mut next = self.lineage();
         let history = next.begin(term, self.end());
-        self.shared.replace_lineage(&mut lineage, &next)?;
+        self.shared.replace_lineage(&writer, next)?;
         Ok(history)
     }
 
@@ -170,19 +170,25 @@ impl Journal {
     ///
     /// The disk has failed, and the caller may not append batches of that primary.
     pub fn adopt_lineage(&self, adopted: &Lineage) -> Result<(), LineageError> {
-        self.shared.replace_lineage(&mut self.shared.lineage(), adopted)
+        self.shared.replace_lineage(&self.shared.lineage_writer(), adopted.clone())
     }
 }
 
 impl Shared {
+    /// The lineage, locked for a moment: nobody waits for the disk meanwhile.
     pub(crate) fn lineage(&self) -> MutexGuard<'_, Lineage> {
         self.lineage.lock().expect("no holder of the lock panics")
     }
 
+    /// The right to replace the lineage.
+    pub(crate) fn lineage_writer(&self) -> MutexGuard<'_, ()> {
+        self.lineage_writer.lock().expect("no holder of the lock panics")
+    }
+
     pub(crate) fn replace_lineage(
         &self,
-        lineage: &mut Lineage,
-        next: &Lineage,
+        _writer: &MutexGuard<'_, ()>,
+        next: Lineage,
     ) -> Result<(), LineageError> {
         // It is stored even if it is the same: the file may have histories that were never reached.
         let text = next.to_string();
@@ -191,7 +197,7 @@ impl Shared {
             file: self.folder.file(LINEAGE),
             reason: words(&error),
         })?;
-        *lineage = next.clone();
+        *self.lineage() = next;
         Ok(())
     }
 }

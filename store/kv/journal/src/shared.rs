@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The state of a journal that workers, the committer and the writer of a snapshot share.
 //!
-//! One lock protects the [`Tail`]. These positions never decrease:
+//! One lock protects the [`Tail`]. These positions never decrease, except when another
+//! state is installed:
 //! `durable ≤ written ≤ end`, and `released` is `durable` or `written`, as the policy says.
 //!
 //! | bytes between | are in |
@@ -53,6 +54,9 @@ pub(crate) struct Shared {
     pub snapshot: Mutex<Option<Active>>,
     pub wake: Mutex<Option<Wake>>,
     pub lineage: Mutex<Lineage>,
+    /// It is held while the file of the lineage is replaced, which takes long: readers of the
+    /// lineage do not wait for that.
+    pub lineage_writer: Mutex<()>,
     pub counts: Counts,
 }
 

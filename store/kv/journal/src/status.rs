@@ -16,7 +16,8 @@ pub enum Policy {
     Never,
 }
 
-/// A position in the log: the number of bytes before it, over all segments. It never decreases.
+/// A position in the log: the number of bytes before it, over all segments. It never decreases,
+/// except when another state is installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 

@@ -3,7 +3,8 @@
 //! `tests/src/untrusted/kv_replication.rs` has any bytes in any pieces.
 
 use freeport_kv_protocol::replication::{
-    Frame, FrameReader, HEADER_BYTES, MAX_ITEMS_BYTES, MAX_TEXT_BYTES, Malformed, ReadError,
+    ANSWER_BYTES_MAX, Frame, FrameReader, HEADER_BYTES, MAX_ITEMS_BYTES, MAX_TEXT_BYTES, Malformed,
+    ReadError,
 };
 use std::io::{self, Read};
 
@@ -119,6 +120,26 @@ fn memory_follows_what_was_received_and_not_what_was_announced() {
     let ended = reader.read(&mut stream);
     assert!(matches!(ended, Err(ReadError::Closed)), "{ended:?}");
     assert!(stream.largest <= 4 << 20, "{} bytes", stream.largest);
+}
+
+/// A leader takes only short frames, whatever its follower announces.
+#[test]
+fn a_reader_with_a_limit_takes_no_longer_frames() {
+    let answer = written(&Frame::Ack { released: 1, durable: 2 });
+    let announced = header(5, MAX_ITEMS_BYTES as u32, b"");
+    let mut stream = &[&answer[..], &announced].concat()[..];
+    let mut reader = FrameReader::with_limit(ANSWER_BYTES_MAX);
+    let frame = reader.read(&mut stream).expect("it is short");
+    assert_eq!(frame, Frame::Ack { released: 1, durable: 2 });
+    let refused = reader.read(&mut stream);
+    let bytes = MAX_ITEMS_BYTES;
+    assert!(
+        matches!(
+            refused,
+            Err(ReadError::Malformed(Malformed::Length { kind: 5, bytes: it })) if it == bytes
+        ),
+        "{refused:?}"
+    );
 }
 
 #[test]

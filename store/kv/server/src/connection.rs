@@ -147,11 +147,6 @@ impl Connection {
         self.client().is_some_and(|client| client.following.is_some())
     }
 
-    /// Replies that were not sent.
-    pub fn unsent(&self) -> &[u8] {
-        &self.output[self.sent..]
-    }
-
     /// The client waits for a key.
     pub fn is_blocked(&self) -> bool {
         self.client().is_some_and(|client| client.blocked.is_some())

@@ -147,7 +147,7 @@ impl Text {
 
     fn add_server(&mut self, shared: &Shared) {
         let total = |count: fn(&Statistics) -> &Counter| sum(shared.workers(), count) as f64;
-        let clients = shared.clients.load(Ordering::Relaxed);
+        let clients = shared.connected_clients();
         let channels = shared.channels.count(Kind::Channel);
         let memory_max = shared.options.memory_bytes as f64;
         let uptime_s = shared.started.elapsed().as_secs_f64();

@@ -43,8 +43,10 @@ pub struct Shared {
     pub started: Instant,
     /// The same time in seconds since 1970.
     pub started_s: u64,
-    /// Number of connected clients.
+    /// Number of connections, which is limited.
     pub clients: AtomicUsize,
+    /// Number of those that threads serve, because another server follows the log there.
+    followers: AtomicUsize,
     /// Number of clients that were refused because there were too many.
     pub refused_clients: AtomicU64,
     /// All users.
@@ -90,6 +92,26 @@ pub struct Pause {
     pub is_for_all: bool,
 }
 
+/// The connection of a follower, which was one of a client before. A thread serves it. It counts
+/// for the limit of clients until this is dropped.
+#[derive(Debug)]
+pub struct FollowerCount(Arc<Shared>);
+
+impl FollowerCount {
+    /// Counts a connection that is among [`Shared::clients`] already.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        shared.followers.fetch_add(1, Ordering::Relaxed);
+        Self(shared)
+    }
+}
+
+impl Drop for FollowerCount {
+    fn drop(&mut self) {
+        self.0.clients.fetch_sub(1, Ordering::Relaxed);
+        self.0.followers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Shared {
     /// State at the start.
     pub fn new(
@@ -107,9 +129,12 @@ impl Shared {
         let cluster = node
             .zip(options.cluster.clone())
             .map(|(me, options)| Cluster::new(me, options, version.clone(), mailboxes.clone()));
+        let run_id: String = (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect();
+        // Outside of a cluster, a primary knows a replica by its run.
+        let name = node.or_else(|| run_id.parse().ok());
         let replication = persistence
             .as_ref()
-            .map(|persistence| Replication::new(&options, persistence.journal.clone(), node));
+            .map(|persistence| Replication::new(&options, persistence.journal.clone(), name));
         Self {
             refused_clients: AtomicU64::new(0),
             users: Users::new(catalog),
@@ -125,7 +150,7 @@ impl Shared {
             moving: cluster.is_some().then(|| Moving::new(mailboxes.len())),
             replication,
             cluster,
-            run_id: (0..5).map(|_| format!("{:08x}", fastrand::u32(..))).collect(),
+            run_id,
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
@@ -136,6 +161,7 @@ impl Shared {
             started: Instant::now(),
             started_s: now_ms() / 1000,
             clients: AtomicUsize::new(0),
+            followers: AtomicUsize::new(0),
             last_client: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
         }
@@ -144,6 +170,12 @@ impl Shared {
     /// How Redis calls this kind of server.
     pub fn mode(&self) -> &'static str {
         if self.cluster.is_some() { "cluster" } else { "standalone" }
+    }
+
+    /// Number of connected clients; those that follow the log are none.
+    pub fn connected_clients(&self) -> usize {
+        let followers = self.followers.load(Ordering::Relaxed);
+        self.clients.load(Ordering::Relaxed).saturating_sub(followers)
     }
 
     /// Number of a new client.

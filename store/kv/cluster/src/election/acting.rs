@@ -52,11 +52,18 @@ impl Agent {
         (seen, stored, shard): (&State, &Versioned, &Shard),
         facts: &Facts,
     ) -> Option<Action> {
-        if !self.lease.is_valid(now) || self.withholds_lease(seen) {
+        if self.withholds_lease(seen, facts) {
+            return self.give_way((seen, stored, shard), facts);
+        }
+        if !self.lease.is_valid(now) {
             return None;
         }
         let (term, series) = (shard.term, self.lease.series());
-        let is_in_doubt = self.stopped.as_ref().is_some_and(|stopped| stopped.is_in_doubt);
+        // Another replacement has made the one that is in doubt impossible.
+        let is_in_doubt = self
+            .stopped
+            .as_ref()
+            .is_some_and(|stopped| stopped.is_in_doubt && stopped.term == term);
         // A replica that has sealed this term would never follow.
         let is_sealed = |node: &Member| {
             seen.nodes.get(&node.id).is_some_and(|presence| presence.sealed == Some(term))
@@ -69,6 +76,23 @@ impl Agent {
         }
         let next = change::renew(&stored.topology, shard.id);
         Some(self.swap(stored, next, None, Some((term + 1, series))))
+    }
+
+    /// Makes a replica the primary which has more than this node, when all positions are final.
+    fn give_way(
+        &mut self,
+        (seen, stored, shard): (&State, &Versioned, &Shard),
+        facts: &Facts,
+    ) -> Option<Action> {
+        let heir = self.heir(shard, seen, facts)?;
+        let has_sealed = |replica: &Member| {
+            let presence = seen.nodes.get(&replica.id);
+            presence.is_none_or(|presence| presence.sealed == Some(shard.term))
+        };
+        shard.replicas().all(has_sealed).then(|| {
+            let next = change::elect(&stored.topology, shard.id, heir);
+            self.swap(stored, next, None, None)
+        })
     }
 
     /// Lets a replica that wants to lead become the primary.

@@ -64,7 +64,8 @@ pub struct Swap {
 }
 
 /// Something that the node has to do. It reports the result before it asks for the next action;
-/// only changes of its part in the shard may be under way meanwhile.
+/// only a change of its part in the shard or of the topology may be under way meanwhile, so that
+/// neither stops the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Read the registry; see [`Agent::saw`] and [`Agent::read_failed`].
@@ -120,7 +121,17 @@ pub struct Agent {
     pub(super) wish: Option<Duration>,
     /// It has had a lease since it was started.
     pub(super) has_begun: bool,
+    /// The last action prolonged the lease. If that is due again already, because calls are slow,
+    /// other decisions have their turn first.
+    pub(super) has_just_kept: bool,
+    /// With a lease, it has had another part than the topology asks for since this time.
+    owes_since: Option<Duration>,
 }
+
+/// Times of a lease after which a node that does not get its part lets its lease end.
+const MOST_OWED: u32 = 3;
+/// Times of a lease after which a node that lets its lease end tries again.
+const AWAY: u32 = 2;
 
 /// A change of the topology that is under way.
 #[derive(Debug)]
@@ -164,37 +175,82 @@ impl Agent {
             hand_over_after: Duration::ZERO,
             wish: None,
             has_begun: false,
+            has_just_kept: false,
+            owes_since: None,
         }
     }
 
     /// The action that the node has to carry out now.
     pub fn next(&mut self, now: Duration, facts: &Facts) -> Action {
-        if self.must_read && now >= self.read_after {
+        let reads = self.must_read && now >= self.read_after;
+        // Reading can take longer than the rest of a lease.
+        if reads && !self.has_begun {
             return Action::Read;
         }
-        if let Some(presence) = self.presence_to_publish(now, facts) {
-            return Action::Keep(presence);
+        self.let_go_if_owing(now);
+        let keep = self.presence_to_publish(now, facts);
+        let has_just_kept = std::mem::take(&mut self.has_just_kept);
+        match keep {
+            Some(presence) if !has_just_kept => self.keep(presence),
+            _ if reads => Action::Read,
+            keep => self.decide(now, facts).unwrap_or_else(|| match keep {
+                Some(presence) => self.keep(presence),
+                None => Action::Wait(self.next_time(now)),
+            }),
         }
-        if self.pending.is_some() {
-            return Action::Wait(self.next_time(now));
+    }
+
+    fn keep(&mut self, presence: Presence) -> Action {
+        self.has_just_kept = true;
+        Action::Keep(presence)
+    }
+
+    /// An action other than those for the lease and the view of the registry.
+    fn decide(&mut self, now: Duration, facts: &Facts) -> Option<Action> {
+        if self.pending.is_some() || self.swapping.is_some() {
+            return None;
         }
         if !self.must_read
             && now >= self.act_after
             && let Some(action) = self.act(now, facts)
         {
-            return action;
+            return Some(action);
         }
         if let Some(seen) = &self.seen
             && self.shown.as_ref().is_none_or(|shown| seen.is_news(shown))
         {
             self.shown = self.seen.clone();
-            return Action::Show(seen.clone());
+            return Some(Action::Show(seen.clone()));
         }
         if self.stopped.as_ref().is_some_and(|stopped| !self.leads(stopped.term)) {
             self.stopped = None;
-            return Action::Continue;
+            return Some(Action::Continue);
         }
-        Action::Wait(self.next_time(now))
+        None
+    }
+
+    /// The node has another part than the topology asks for: a change of it or of the topology is
+    /// under way, or the node is the primary and may not serve.
+    fn owes(&self, now: Duration) -> bool {
+        let is_primary = self.shard().is_some_and(|shard| shard.primary == self.me.node);
+        let is_changing = self.pending.is_some() || self.swapping.is_some();
+        is_changing || is_primary && now >= self.serves_until()
+    }
+
+    /// A node that does not get its part, for example because a script does not end, would stop
+    /// elections by its lease. It lets the lease end, and tries again later.
+    fn let_go_if_owing(&mut self, now: Duration) {
+        if !self.owes(now) {
+            self.owes_since = None;
+        }
+        let lease = self.me.lease;
+        if self.owes_since.is_some_and(|since| now >= since + MOST_OWED * lease) {
+            self.owes_since = None;
+            // Without a lease, it may take one as soon as the registry answers.
+            if now < self.lease.valid_until() + lease {
+                self.keep_after = now + AWAY * lease;
+            }
+        }
     }
 
     /// There is a state of the registry: one that was asked for, or another that is new. One that
@@ -231,6 +287,7 @@ impl Agent {
                 self.lease.prolong(began, ended);
                 self.has_begun = true;
                 self.published = Some(presence);
+                self.owes_since = self.owes_since.or(self.owes(ended).then_some(ended));
             }
             Err(error) => {
                 if *error == RegistryError::Taken {
@@ -247,7 +304,10 @@ impl Agent {
         match result {
             Ok(revision) => {
                 self.claim = claim;
-                if let Some(seen) = &mut self.seen {
+                // A later change may have been seen before this answer.
+                if let Some(seen) = &mut self.seen
+                    && seen.topology.as_ref().is_none_or(|stored| stored.revision < *revision)
+                {
                     seen.topology = Some(Versioned { revision: *revision, topology });
                 }
             }
@@ -271,13 +331,14 @@ impl Agent {
         let leads = matches!(role, Role::Leads { .. });
         if is_done {
             self.role = role;
+            self.keep_after = now;
             if leads {
-                (self.wish, self.keep_after) = (None, now);
+                self.wish = None;
             }
         } else {
             self.act_after = now + self.pause();
             if leads {
-                self.keep_after = now + 2 * self.me.lease;
+                self.keep_after = now + AWAY * self.me.lease;
             }
         }
     }
@@ -297,6 +358,11 @@ impl Agent {
             _ => self.shard().is_none_or(|shard| shard.primary != self.me.node),
         };
         if is_settled { self.lease.valid_until() } else { Duration::ZERO }
+    }
+
+    /// The node has a lease for certain, whether or not it may answer clients.
+    pub fn has_lease(&self, now: Duration) -> bool {
+        self.lease.is_valid(now)
     }
 
     /// The node is the primary of a term, with an uninterrupted lease.
@@ -340,3 +406,6 @@ impl Agent {
         times.into_iter().flatten().filter(|time| *time > now).fold(latest, Duration::min)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::id::NodeId;
 use crate::registry::Presence;
-use crate::topology::Shard;
+use crate::topology::{Member, Shard};
 
 /// How far the election of a shard's primary is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,8 @@ pub enum Verdict {
     HasPrimary,
     /// It has none, and these replicas have not sealed its term yet.
     Waits(Vec<NodeId>),
-    /// No replica that has a lease has the data: one of these nodes has to come back.
+    /// No replica that has a lease has the data: one of these nodes has to be started, or started
+    /// again if it gets a whole copy, because its old data are at hand then.
     Nobody(Vec<NodeId>),
     /// This replica is the best.
     Elected(NodeId),
@@ -45,19 +46,26 @@ pub fn verdict(shard: &Shard, nodes: &BTreeMap<NodeId, Presence>) -> Verdict {
     match best {
         Some((node, presence)) if can_lead(shard, presence) => Verdict::Elected(node),
         _ => {
-            let absent = shard.members.iter().filter(|member| !nodes.contains_key(&member.id));
-            Verdict::Nobody(absent.map(|member| member.id).collect())
+            let may_help = |member: &&Member| {
+                nodes.get(&member.id).is_none_or(|it| it.is_copying && has_data(shard, it))
+            };
+            Verdict::Nobody(shard.members.iter().filter(may_help).map(|it| it.id).collect())
         }
     }
 }
 
 /// A replica has the data of its shard, as far as one that lags behind can have it.
 fn can_lead(shard: &Shard, presence: &Presence) -> bool {
-    presence.term > 0 && presence.term >= shard.since && !presence.is_copying
+    has_data(shard, presence) && !presence.is_copying
+}
+
+/// The same, but a copy may be about to replace these data.
+fn has_data(shard: &Shard, presence: &Presence) -> bool {
+    presence.term > 0 && presence.term >= shard.since
 }
 
 /// Among equals, one that can lead wins.
-fn rank(node: NodeId, presence: &Presence) -> (u64, u64, bool, Reverse<NodeId>) {
+pub(super) fn rank(node: NodeId, presence: &Presence) -> (u64, u64, bool, Reverse<NodeId>) {
     (presence.term, presence.position, !presence.is_copying, Reverse(node))
 }
 
@@ -74,7 +82,7 @@ impl fmt::Display for Verdict {
             }
             Self::Nobody(nodes) => write!(
                 formatter,
-                "no node that is present has all data; start one of {}",
+                "no node that is present has all data; start one of {}, again if it runs",
                 list(nodes)
             ),
             Self::Elected(node) => write!(formatter, "{node} becomes the primary"),
@@ -88,7 +96,6 @@ mod tests {
     use crate::address::Address;
     use crate::id::ShardId;
     use crate::slot_set::SlotSet;
-    use crate::topology::Member;
 
     fn node(number: u8) -> NodeId {
         format!("{number:040x}").parse().expect("an id")
@@ -154,7 +161,7 @@ mod tests {
         let whole = (3, presence((7, 5), Some(7)));
         assert_eq!(count(&[(1, copying(4)), whole.clone()]), Verdict::Elected(node(3)));
         assert_eq!(count(&[(1, copying(5)), whole.clone()]), Verdict::Elected(node(3)));
-        let nobody = Verdict::Nobody(vec![node(0), node(2)]);
+        let nobody = Verdict::Nobody(vec![node(0), node(1), node(2)]);
         assert_eq!(count(&[(1, copying(6)), whole]), nobody, "the third lacks a change");
     }
 }

@@ -40,8 +40,10 @@ use crate::topology::Topology;
 pub use self::options::EtcdOptions;
 pub use self::reading::read_etcd_answer;
 
-/// Longest time of a call. Calls that prolong a lease take at most a third of the lease.
+/// Longest time of a call. Calls of a process with a lease take at most a third of its time.
 const CALL_LIMIT: Duration = Duration::from_secs(2);
+/// Calls other than those that prolong a lease have this time at least.
+const LEAST_LIMIT: Duration = Duration::from_millis(300);
 /// Pause between two looks for changes without a watch.
 const POLL: Duration = Duration::from_millis(100);
 /// Attempts to change the key of a node. Each fails only if the key has changed since the last.
@@ -55,6 +57,8 @@ pub struct EtcdRegistry {
     keys: Keys,
     /// The revision of the last change that a call has made or seen.
     floor: AtomicU64,
+    /// Longest time of a call in milliseconds, because of the lease that this process has.
+    limit_ms: AtomicU64,
     /// Revisions at which this process has changed keys of nodes.
     own: Mutex<BTreeMap<NodeId, u64>>,
     /// Contents for [`Registry::wait`]. One thread uses it; others that wait meanwhile poll.
@@ -68,6 +72,7 @@ impl EtcdRegistry {
             client: Client::new(&options),
             keys: Keys::new(&options.prefix),
             floor: AtomicU64::new(0),
+            limit_ms: AtomicU64::new(CALL_LIMIT.as_millis() as u64),
             own: Mutex::default(),
             mirror: Mutex::default(),
         }
@@ -80,6 +85,11 @@ impl EtcdRegistry {
         let mut state = State::default();
         answer.keys().try_for_each(|pair| self.keys.insert(&mut state, pair))?;
         Ok(Snapshot { state, revision: answer.header.revision })
+    }
+
+    /// The end of a call that begins now.
+    fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.limit_ms.load(Ordering::Relaxed))
     }
 
     fn raise_floor(&self, revision: u64) {
@@ -187,7 +197,7 @@ fn call_deadline(end: Instant) -> Instant {
 
 impl Registry for EtcdRegistry {
     fn read(&self) -> Result<State, RegistryError> {
-        let Snapshot { state, revision } = self.read_until(Instant::now() + CALL_LIMIT)?;
+        let Snapshot { state, revision } = self.read_until(self.deadline())?;
         self.raise_floor(revision);
         Ok(state)
     }
@@ -225,7 +235,7 @@ impl Registry for EtcdRegistry {
         let mut conditions = vec![is_at(key, expected)];
         conditions.extend(absent.iter().map(|absent| is_at(absent, 0)));
         let request = txn(conditions, vec![put(key, &value, None)], vec![get(key)]);
-        let deadline = Instant::now() + CALL_LIMIT;
+        let deadline = self.deadline();
         let answer: TxnAnswer = match self.client.call(TXN, &request, deadline, Repeat::No) {
             Ok(answer) => answer,
             Err(error @ CallError::Unknown(_)) => return Err(SwapError::Unknown(error.into())),
@@ -240,7 +250,9 @@ impl Registry for EtcdRegistry {
     }
 
     fn keep(&self, node: NodeId, presence: &Presence, time: Duration) -> Result<(), RegistryError> {
-        let deadline = Instant::now() + CALL_LIMIT.min(time / 3);
+        let limit = CALL_LIMIT.min(time / 3);
+        self.limit_ms.store(limit.max(LEAST_LIMIT).as_millis() as u64, Ordering::Relaxed);
+        let deadline = Instant::now() + limit;
         // etcd counts whole seconds.
         let seconds = time.as_millis().div_ceil(1000) as u64;
         let request = json!({"TTL": seconds.max(1).to_string()});
@@ -252,9 +264,36 @@ impl Registry for EtcdRegistry {
 
     fn leave(&self, node: NodeId, session: u64) -> Result<(), RegistryError> {
         let change = delete(&self.keys.node(node));
-        match self.change_own(node, session, change, Instant::now() + CALL_LIMIT) {
+        match self.change_own(node, session, change, self.deadline()) {
             Err(RegistryError::Taken) => Ok(()),
             result => result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+
+    #[test]
+    fn calls_of_a_node_are_limited_by_its_lease() {
+        // Nobody listens there.
+        let registry = EtcdRegistry::new("127.0.0.1:1".parse().expect("options"));
+        let presence = Presence {
+            session: 1,
+            address: Address::default(),
+            position: 0,
+            term: 0,
+            is_copying: false,
+            sealed: None,
+            wants_to_lead: false,
+        };
+        assert_eq!(registry.limit_ms.load(Ordering::Relaxed), 2_000);
+        for (lease_ms, limit_ms) in [(60_000, 2_000), (3_000, 1_000), (600, 300)] {
+            let lease = Duration::from_millis(lease_ms);
+            registry.keep(NodeId::random(), &presence, lease).expect_err("it is refused");
+            assert_eq!(registry.limit_ms.load(Ordering::Relaxed), limit_ms);
         }
     }
 }

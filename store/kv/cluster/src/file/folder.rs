@@ -12,7 +12,7 @@ use crate::stored::MAXIMUM_BYTES;
 
 /// Longest time that a call waits for the lock. A process that holds it for longer is stopped or
 /// its disk hangs.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts to lock.
 const PAUSE: Duration = Duration::from_millis(4);
 
@@ -31,10 +31,31 @@ const SHARED: [(u32, &str); 10] = [
     (0x5346_414f, "AFS"),
 ];
 
+/// A lock of the folder or of a file in it. The lock ends with this value.
+struct Lock {
+    file: File,
+}
+
 /// The locked folder. The lock ends with this value.
 pub(super) struct Held {
     path: PathBuf,
-    folder: File,
+    lock: Lock,
+}
+
+/// The right to replace a file durably. Its holder writes the new file without the lock of the
+/// folder, which others need to prolong their leases.
+pub(super) struct Writer {
+    path: PathBuf,
+    _lock: Lock,
+}
+
+/// The way in which a folder is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Others may read it too.
+    Reads,
+    /// Nobody else uses it.
+    Writes,
 }
 
 /// A file was not replaced.
@@ -73,23 +94,52 @@ pub(super) fn boot() -> Result<String, RegistryError> {
     Ok(text.trim().to_owned())
 }
 
-impl Held {
-    /// Waits for the lock of a folder.
-    pub(super) fn lock(path: &Path) -> Result<Self, RegistryError> {
-        let opened = File::open(path).map_err(|error| unavailable("open", path, &error))?;
+impl Lock {
+    /// Waits for the lock of a file or folder.
+    fn wait(file: File, path: &Path, way: Use, patience: Duration) -> Result<Self, RegistryError> {
         let begin = Instant::now();
         let mut pause = Duration::from_micros(100);
         loop {
-            match opened.try_lock() {
-                Ok(()) => return Ok(Self { path: path.to_owned(), folder: opened }),
+            let locked = match way {
+                Use::Reads => file.try_lock_shared(),
+                Use::Writes => file.try_lock(),
+            };
+            match locked {
+                Ok(()) => return Ok(Self { file }),
                 Err(TryLockError::Error(error)) => return Err(unavailable("lock", path, &error)),
-                Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
+                Err(TryLockError::WouldBlock) if begin.elapsed() < patience => {
                     thread::sleep(pause);
                     pause = PAUSE.min(pause * 2);
                 }
-                Err(TryLockError::WouldBlock) => return Err(is_held(path)),
+                Err(TryLockError::WouldBlock) => return Err(is_held(path, patience)),
             }
         }
+    }
+}
+
+impl Writer {
+    /// Waits for the right to replace a file of a folder, which the file `lock` in it stands for.
+    pub(super) fn wait(path: &Path, lock: &str) -> Result<Self, RegistryError> {
+        let file = path.join(lock);
+        let opened = File::options().create(true).append(true).open(&file);
+        let opened = opened.map_err(|error| unavailable("open", &file, &error))?;
+        let lock = Lock::wait(opened, &file, Use::Writes, PATIENCE)?;
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Writes the file that will replace another, so that it survives a crash of the machine. See
+    /// [`Held::put_in_place`].
+    pub(super) fn write(&self, name: &str, contents: &[u8]) -> Result<(), RegistryError> {
+        write_new(&self.path.join(new_name(name)), contents, File::sync_all)
+    }
+}
+
+impl Held {
+    /// Waits for the lock of a folder, but not longer than a time.
+    pub(super) fn lock(path: &Path, way: Use, patience: Duration) -> Result<Self, RegistryError> {
+        let opened = File::open(path).map_err(|error| unavailable("open", path, &error))?;
+        let lock = Lock::wait(opened, path, way, patience)?;
+        Ok(Self { path: path.to_owned(), lock })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -149,53 +199,55 @@ impl Held {
 
     /// Replaces a file whose contents need not survive a crash of the machine.
     pub(super) fn replace(&self, name: &str, contents: &[u8]) -> Result<(), RegistryError> {
-        let new = self.write_new(name, contents, |_| Ok(()))?;
-        self.rename(&new, name)
+        write_new(&self.path(&new_name(name)), contents, |_| Ok(()))?;
+        self.rename(name)
     }
 
-    /// Replaces a file, and returns when the new contents survive a crash of the machine.
-    pub(super) fn replace_durably(&self, name: &str, contents: &[u8]) -> Result<(), ReplaceError> {
-        let new = self.write_new(name, contents, File::sync_all).map_err(ReplaceError::Before)?;
-        self.rename(&new, name).map_err(ReplaceError::Before)?;
-        let synced = self.folder.sync_all();
+    /// Replaces a file by that which the writer has written, and returns when the new contents
+    /// survive a crash of the machine.
+    pub(super) fn put_in_place(&self, _writer: &Writer, name: &str) -> Result<(), ReplaceError> {
+        self.rename(name).map_err(ReplaceError::Before)?;
+        let synced = self.lock.file.sync_all();
         synced.map_err(|error| ReplaceError::Unknown(unavailable("sync", &self.path, &error)))
     }
 
-    /// Writes the file that will replace another.
-    fn write_new(
-        &self,
-        name: &str,
-        contents: &[u8],
-        finish: impl FnOnce(&File) -> io::Result<()>,
-    ) -> Result<PathBuf, RegistryError> {
-        let path = self.path(&format!("{name}.new"));
-        let written = File::create(&path).and_then(|mut file| {
-            file.write_all(contents)?;
-            finish(&file)
-        });
-        written.map_err(|error| unavailable("write", &path, &error))?;
-        Ok(path)
-    }
-
-    fn rename(&self, new: &Path, name: &str) -> Result<(), RegistryError> {
+    fn rename(&self, name: &str) -> Result<(), RegistryError> {
         let path = self.path(name);
-        fs::rename(new, &path).map_err(|error| unavailable("replace", &path, &error))
+        let renamed = fs::rename(self.path(&new_name(name)), &path);
+        renamed.map_err(|error| unavailable("replace", &path, &error))
     }
 }
 
-impl Drop for Held {
+/// Name of the file that will replace another.
+fn new_name(name: &str) -> String {
+    format!("{name}.new")
+}
+
+fn write_new(
+    path: &Path,
+    contents: &[u8],
+    finish: impl FnOnce(&File) -> io::Result<()>,
+) -> Result<(), RegistryError> {
+    let written = File::create(path).and_then(|mut file| {
+        file.write_all(contents)?;
+        finish(&file)
+    });
+    written.map_err(|error| unavailable("write", path, &error))
+}
+
+impl Drop for Lock {
     fn drop(&mut self) {
         // Closing alone would not end the lock at once if another thread is starting a process,
         // which has a copy of the descriptor for a moment. The lock ends with this process anyway.
-        let _ = self.folder.unlock();
+        let _ = self.file.unlock();
     }
 }
 
-fn is_held(path: &Path) -> RegistryError {
+fn is_held(path: &Path, patience: Duration) -> RegistryError {
     RegistryError::Unavailable(format!(
-        "{} has been locked for {} s by a process that seems to be stopped; `lslocks` shows it",
+        "{} has been locked for {} ms by a process that seems to be stopped; `lslocks` shows it",
         path.display(),
-        PATIENCE.as_secs()
+        patience.as_millis()
     ))
 }
 

@@ -29,7 +29,8 @@ pub enum Status {
     Refused = 4,
     /// There was no hello, or the user does not have the right.
     Denied = 5,
-    /// The server cannot keep changes now.
+    /// Not now: the server cannot keep changes (its disk is full, or fails), or a node of a cluster
+    /// is loading, has no lease, or no node has the slot. Nothing was changed.
     Unavailable = 6,
     /// Any other error.
     Failed = 7,

@@ -13,6 +13,9 @@ pub const MAX_TEXT_BYTES: usize = 16 << 10;
 /// command changes more than it asked room for.
 pub const MAX_ITEMS_BYTES: usize = 3 << 30;
 
+/// The most bytes of the body of a frame that a follower sends: it has two numbers.
+pub const ANSWER_BYTES_MAX: usize = 16;
+
 /// A message between a server and its follower.
 ///
 /// Items are units or entries in the form that they have on the disk: each after its length of four

@@ -11,5 +11,5 @@ mod frame;
 mod reader;
 
 pub use decode::{Header, Malformed};
-pub use frame::{Frame, HEADER_BYTES, MAX_ITEMS_BYTES, MAX_TEXT_BYTES, VERSION};
+pub use frame::{ANSWER_BYTES_MAX, Frame, HEADER_BYTES, MAX_ITEMS_BYTES, MAX_TEXT_BYTES, VERSION};
 pub use reader::{FrameReader, ReadError};

@@ -12,6 +12,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Collects the bytes of frames. Its memory is at most twice what the other side has sent, whatever
 /// length a frame announces.
 pub struct FrameReader {
+    /// Bytes of the longest frame that is taken.
+    limit: usize,
     /// Bytes `start..end` were received.
     buffer: Vec<u8>,
     start: usize,
@@ -52,7 +54,14 @@ impl Default for FrameReader {
 impl FrameReader {
     /// A reader that has these bytes already.
     pub fn new(received: &[u8]) -> Self {
-        Self { buffer: received.to_vec(), start: 0, end: received.len(), returned: 0 }
+        let (buffer, end) = (received.to_vec(), received.len());
+        Self { limit: usize::MAX, buffer, start: 0, end, returned: 0 }
+    }
+
+    /// A reader that takes only frames whose bodies have at most that many bytes. Others are
+    /// [`Malformed::Length`], as soon as they are announced.
+    pub fn with_limit(body_bytes: usize) -> Self {
+        Self { limit: HEADER_BYTES + body_bytes, ..Self::default() }
     }
 
     /// The next frame. Waits for its bytes as the stream does. It is valid until the next call.
@@ -95,7 +104,14 @@ impl FrameReader {
     fn missing(&self) -> Result<Option<usize>, Malformed> {
         let received = &self.buffer[self.start..self.end];
         let needed = match received.first_chunk() {
-            Some(header) => Header::decode(header)?.frame_bytes(),
+            Some(header) => {
+                let header = Header::decode(header)?;
+                if header.frame_bytes() > self.limit {
+                    let Header { kind, body_bytes: bytes, .. } = header;
+                    return Err(Malformed::Length { kind, bytes });
+                }
+                header.frame_bytes()
+            }
             None => HEADER_BYTES,
         };
         Ok((received.len() < needed).then_some(needed))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Runs the decisions of an [`election::Agent`]: its lease, its part in its shard, and its view.
 //!
-//! Three threads work for it, so that none of the others waits for the lease to be prolonged:
+//! Four threads work for it, so that the lease does not wait for other things:
 //!
-//! - `kv-agent` asks for the next action, and makes all calls of the registry that are short;
+//! - `kv-agent` asks for the next action, prolongs the lease, and reads the registry;
+//! - `kv-swap` changes the slot map in the registry;
 //! - `kv-watch` waits for news of the registry;
 //! - `kv-role` changes the part of the server in replication, which waits for its workers.
 
@@ -16,11 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use freeport_kv_cluster::election::{self, Action, Facts, Me};
-use freeport_kv_cluster::{Presence, RegistryError, State, SwapError, boot_time};
+use freeport_kv_cluster::election::{self, Action, Facts, Me, Swap};
+use freeport_kv_cluster::{Presence, RegistryError, Revision, State, SwapError, boot_time};
 
-use super::boot::is_first_use_since_boot;
-use super::{Cluster, View};
+use super::{Cluster, View, boot};
 use crate::shared::Shared;
 use role::Change;
 
@@ -37,6 +37,8 @@ pub struct AgentHandle {
 enum Event {
     /// There are news of the registry.
     Saw(State),
+    /// The slot map was changed, or not.
+    Swapped(Result<Revision, SwapError>),
     /// A change of the role is done, or has failed.
     Changed {
         /// It is done.
@@ -102,28 +104,31 @@ pub fn start(shared: &Arc<Shared>) -> io::Result<()> {
         session: fastrand::u64(..),
         address: cluster.options.address.clone(),
         lease: cluster.options.timeout,
-        may_have_lost: is_first_use_since_boot(&persistence.folder)?,
+        may_have_lost: boot::was_started(&persistence.folder)?,
     };
     let (events, inbox) = channel();
     *cluster.agent.events.lock().unwrap_or_else(PoisonError::into_inner) = Some(events.clone());
     let (changes, to_change) = channel();
+    let (swaps, to_swap) = channel();
     let runner = Runner {
         session: me.session,
         agent: election::Agent::new(me),
         shared: shared.clone(),
         inbox,
         changes,
+        swaps,
         failure: None,
         had_lease: false,
         leads: false,
         stops: 0,
         has_stopped: false,
     };
-    let (for_watch, for_role) = (shared.clone(), shared.clone());
-    let watched = events.clone();
+    let (for_watch, for_swap, for_role) = (shared.clone(), shared.clone(), shared.clone());
+    let (watched, swapped) = (events.clone(), events.clone());
     let threads = [
         Builder::new().name("kv-agent".into()).spawn(move || runner.run())?,
         Builder::new().name("kv-watch".into()).spawn(move || watch(&for_watch, &watched))?,
+        Builder::new().name("kv-swap".into()).spawn(move || swap(&for_swap, &to_swap, &swapped))?,
         Builder::new()
             .name("kv-role".into())
             .spawn(move || role::run(&for_role, &to_change, &events))?,
@@ -151,6 +156,19 @@ fn watch(shared: &Shared, events: &Sender<Event>) {
     }
 }
 
+/// Changes the slot map as the agent wants it, until there can be no more.
+fn swap(shared: &Shared, swaps: &Receiver<Box<Swap>>, events: &Sender<Event>) {
+    let Some(cluster) = &shared.cluster else { return };
+    while let Ok(swap) = swaps.recv() {
+        let registry = &cluster.options.registry;
+        let result = registry.swap(Some(swap.expected), swap.absent, &swap.topology);
+        report(&result);
+        if events.send(Event::Swapped(result)).is_err() {
+            return;
+        }
+    }
+}
+
 /// The end of the server waits for this time at most.
 const LONGEST_WAIT: Duration = Duration::from_millis(300);
 
@@ -160,6 +178,7 @@ struct Runner {
     shared: Arc<Shared>,
     inbox: Receiver<Event>,
     changes: Sender<Change>,
+    swaps: Sender<Box<Swap>>,
     /// The last failure of the registry, until a call succeeds.
     failure: Option<RegistryError>,
     /// The node had a lease when it was looked at.
@@ -187,7 +206,9 @@ impl Runner {
         let _end = StopAtEnd(shared.clone());
         let Some(cluster) = &shared.cluster else { return };
         loop {
-            let action = self.agent.next(boot_time(), &self.facts());
+            // The clock is read last: the facts may wait for others.
+            let facts = self.facts();
+            let action = self.agent.next(boot_time(), &facts);
             self.set_fence(cluster);
             let is_open = match action {
                 Action::Wait(until) => self.wait(until),
@@ -220,6 +241,9 @@ impl Runner {
         if std::mem::replace(&mut self.had_lease, has_lease) != has_lease {
             match has_lease {
                 true => tracing::info!("the node has a lease, and serves"),
+                false if self.agent.has_lease(boot_time()) => {
+                    tracing::info!("the node begins a term, and refuses commands until then");
+                }
                 false => tracing::warn!("the lease of the node has run out: commands are refused"),
             }
         }
@@ -273,6 +297,7 @@ impl Runner {
     fn take(&mut self, event: Event) -> bool {
         match event {
             Event::Saw(state) => self.agent.saw(state, false),
+            Event::Swapped(result) => self.agent.swapped(boot_time(), &result),
             Event::Changed { is_done } => self.agent.carried_out(boot_time(), is_done),
             Event::Stopped { number } => self.has_stopped = number == self.stops,
             Event::WantsToLead => {
@@ -296,9 +321,10 @@ impl Runner {
             },
             Action::Keep(presence) => self.keep(cluster, presence),
             Action::Swap(swap) => {
-                let result = registry.swap(Some(swap.expected), swap.absent, &swap.topology);
-                report(&result);
-                self.agent.swapped(boot_time(), &result);
+                if self.swaps.send(swap).is_err() {
+                    let ends = RegistryError::Unavailable("the server ends".into());
+                    self.agent.swapped(boot_time(), &Err(SwapError::Failed(ends)));
+                }
             }
             Action::Show(state) => cluster.set_view(View::new(cluster.me, state)),
             Action::Lead { term } => {
@@ -315,8 +341,7 @@ impl Runner {
             }
             Action::Stop => {
                 self.stops += 1;
-                let (number, slots) = (self.stops, cluster.view().primary_slots());
-                self.change(Change::Stop { number, slots });
+                self.change(Change::Stop { number: self.stops });
             }
             Action::Continue => {
                 self.stops += 1;
@@ -350,7 +375,7 @@ impl Runner {
     }
 }
 
-fn report(result: &Result<freeport_kv_cluster::Revision, SwapError>) {
+fn report(result: &Result<Revision, SwapError>) {
     match result {
         Ok(revision) => tracing::info!(revision = revision.0, "the slot map was changed"),
         Err(SwapError::Changed | SwapError::Present) => {}

@@ -13,19 +13,26 @@ const FILE: &str = "boot";
 /// A random number of this start of the machine.
 const PRESENT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The machine was started since the last call for this folder, or there was none.
+/// The machine was started since the last [`note`] for this folder, or there was none.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn was_started(folder: &Path) -> io::Result<bool> {
+    let present = fs::read_to_string(PRESENT)?;
+    // Without the file, the answer is the safe one.
+    Ok(fs::read_to_string(folder.join(FILE)).map_or(true, |last| last != present))
+}
+
+/// The node has a part in its shard, so what the machine has lost is settled. A node that ends
+/// before still has to know it at its next start.
 ///
 /// # Errors
 /// A file cannot be read or written.
-pub fn is_first_use_since_boot(folder: &Path) -> io::Result<bool> {
-    let present = fs::read_to_string(PRESENT)?;
-    let path = folder.join(FILE);
-    // Without the file, the answer is the safe one.
-    if fs::read_to_string(&path).is_ok_and(|last| last == present) {
-        return Ok(false);
+pub fn note(folder: &Path) -> io::Result<()> {
+    if !was_started(folder)? {
+        return Ok(());
     }
-    write(folder, &path, &present)?;
-    Ok(true)
+    write(folder, &folder.join(FILE), &fs::read_to_string(PRESENT)?)
 }
 
 #[cfg(test)]
@@ -33,12 +40,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_use_is_noted() {
+    fn a_start_of_the_machine_is_known_until_it_is_noted() {
         let folder = tempfile::tempdir().expect("a folder");
-        let is_first = || is_first_use_since_boot(folder.path()).expect("a file");
-        assert!(is_first());
-        assert!(!is_first());
+        let was_started = || was_started(folder.path()).expect("a file");
+        let note = || note(folder.path()).expect("a file");
+        assert!(was_started());
+        assert!(was_started(), "it is not noted");
+        note();
+        assert!(!was_started());
         fs::write(folder.path().join(FILE), "another start").expect("a file");
-        assert!(is_first());
+        assert!(was_started());
+        note();
+        assert!(!was_started());
     }
 }

@@ -36,9 +36,10 @@ impl Fence {
     /// The node may answer clients until this time since the start of the machine. Returns whether
     /// that differs from before, as far as workers that wait want to know it.
     pub(super) fn set(&self, until: Duration) -> bool {
-        let now_ns = nanoseconds(boot_time());
         let until_ns = nanoseconds(until);
         let before_ns = self.until_ns.swap(until_ns, Ordering::AcqRel);
+        // Read after that: a worker that has just found the time before to be over is roused.
+        let now_ns = nanoseconds(boot_time());
         (now_ns < until_ns) != (now_ns < before_ns)
     }
 

@@ -9,6 +9,8 @@ mod agent;
 mod boot;
 mod fence;
 mod identity;
+#[cfg(test)]
+mod loading;
 mod redirect;
 mod routes;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use freeport_kv_cluster::{Address, Member, MemoryRegistry, Registry, Shard, ShardId, SlotSet};
@@ -13,9 +14,11 @@ use freeport_testbed::wait::wait_until;
 
 use super::testing::topology;
 use super::{ClusterOptions, Stopper};
+use crate::mail::Message;
 use crate::options::{Bind, Options};
 use crate::persistence::PersistenceOptions;
 use crate::server::Server;
+use crate::worker::Import;
 
 /// Counters that clients count up.
 const COUNTERS: usize = 50;
@@ -123,6 +126,53 @@ fn nothing_is_executed_while_slots_are_stopped_and_nothing_is_lost() {
             .sum();
         assert_eq!(sum, counted.load(Ordering::Relaxed));
     }
+}
+
+#[test]
+fn commands_without_a_slot_wait_while_the_primary_is_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = node(2, folder.path());
+    let shared = server.shared();
+    let (Some(cluster), Some(persistence)) = (&shared.cluster, &shared.persistence) else {
+        panic!("the server is a node");
+    };
+    let mut client = Counting::new(server.addresses()[0]);
+    let library = r##""#!lua name=one\nredis.register_function('f', function() end)""##;
+    for (request, reply) in [
+        (&*format!("FUNCTION LOAD {library}"), &["$3", "one"] as &[_]),
+        ("FUNCTION FLUSH", &["+OK"]),
+        ("EVAL return(redis.call([[FLUSHALL]])) 0", &["+OK"]),
+        ("FLUSHALL", &["+OK"]),
+    ] {
+        assert_eq!(client.ask("SET key 1"), "+OK");
+        cluster.stop(Stopper::HandOver, &SlotSet::all());
+        let end = persistence.journal.end();
+        writeln!(client.0.get_mut(), "{request}").expect("the server reads");
+        wait_until("the client waits", || server.census().suspended == 1);
+        assert_eq!(persistence.journal.end(), end, "{request}");
+        cluster.resume(Stopper::HandOver, &SlotSet::all());
+        reply.iter().for_each(|line| assert_eq!(client.line(), *line, "{request}"));
+        wait_until("it is recorded", || persistence.journal.end() > end);
+    }
+}
+
+#[test]
+fn nothing_is_imported_while_the_primary_is_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = node(1, folder.path());
+    let shared = server.shared();
+    let cluster = shared.cluster.as_ref().expect("the server is a node");
+    let import = || {
+        let (done, answers) = channel();
+        let import = Box::new(Import { units: vec![], done });
+        shared.mailboxes[0].send(Message::Import { import });
+        answers.recv().expect("the worker answers")
+    };
+    assert_eq!(import(), Ok(()));
+    cluster.stop(Stopper::HandOver, &SlotSet::all());
+    assert!(import().is_err());
+    cluster.resume(Stopper::HandOver, &SlotSet::all());
+    assert_eq!(import(), Ok(()));
 }
 
 /// Stops all slots. The log does not grow until they are resumed, although clients send more.

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use freeport_kv_cluster::{
-    Address, Member, NodeId, Presence, Revision, Shard, SlotSet, State, Topology,
-};
+use freeport_kv_cluster::{Address, Member, NodeId, Presence, Revision, Shard, State, Topology};
 use freeport_kv_protocol::slots::SLOTS;
 
 /// In place of a shard: nobody serves the slot.
@@ -60,14 +58,6 @@ impl View {
     /// The node is the primary of its shard.
     pub fn is_primary(&self) -> bool {
         self.shard().is_some_and(|shard| shard.primary == self.me)
-    }
-
-    /// Slots of which this node is the primary.
-    pub fn primary_slots(&self) -> SlotSet {
-        match self.shard() {
-            Some(shard) if shard.primary == self.me => shard.slots.clone(),
-            _ => SlotSet::default(),
-        }
     }
 
     /// The node is a replica of a primary that is there, but has not begun its term yet. Until then

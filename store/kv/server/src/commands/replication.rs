@@ -130,8 +130,14 @@ fn failover(context: &mut Context<'_>) -> Result<Flow, Error> {
 fn follow(context: &mut Context<'_>) -> Result<Flow, Error> {
     const REPLICA: Error =
         Error::fixed("ERR this server is a replica itself; follow its primary instead");
+    const UNSENT: Error =
+        Error::fixed("ERR KV.FOLLOW needs the replies before it to be read; send it alone");
     if !context.client.session.may_block {
         return Err(Error::fixed("ERR KV.FOLLOW is not allowed here"));
+    }
+    // They may depend on changes that the log does not have yet.
+    if !context.output.is_empty() {
+        return Err(UNSENT);
     }
     let request = Request::parse(&context.arguments[1..])?;
     if replication(context)?.is_replica() {

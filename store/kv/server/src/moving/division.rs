@@ -19,7 +19,7 @@ use crate::persistence::record::{Reader, Record, write_pairs, write_time};
 use crate::persistence::{PAIRS, RECORDS};
 
 /// The database of a cluster. Others have keys from the time before it, which nobody can reach.
-const DATABASE: u16 = 0;
+pub const DATABASE: u16 = 0;
 
 /// A part of a log cannot be divided by slots.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

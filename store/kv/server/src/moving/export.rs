@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use freeport_kv_cluster::{Move, NodeId, SlotSet};
 use freeport_kv_journal::{Batch, FollowError, Follower, SnapshotReader, Units};
-use freeport_kv_protocol::replication::{Frame, FrameReader};
+use freeport_kv_protocol::replication::{ANSWER_BYTES_MAX, Frame, FrameReader};
 use thiserror::Error;
 
 use super::division::DivisionError;
 use super::handover::{Handover, Outcome};
-use super::{Direction, Divider, Stage, Tracker, is_present};
+use super::{Direction, Divider, Moving, Stage, Tracker, is_present};
 use crate::cluster::Cluster;
 use crate::persistence::Persistence;
 use crate::replication::{Replication, Request};
-use crate::shared::{Shared, now_ms};
+use crate::shared::{FollowerCount, Shared, now_ms};
 
 /// Reply to the request, before the first frame.
 const OK: &[u8] = b"+OK\r\n";
@@ -56,16 +56,16 @@ pub(super) enum Answer {
 }
 
 /// Serves a target that has asked for slots over a socket, which blocks, in a thread of its own.
-/// `unsent` are replies before that to the request.
+/// The connection counts as one of a follower until the thread ends.
 ///
 /// # Errors
 /// The system has no thread.
 pub fn serve(
     shared: &Arc<Shared>,
-    (stream, unsent): (TcpStream, &[u8]),
+    stream: TcpStream,
     request: &Request,
+    counted: FollowerCount,
 ) -> io::Result<()> {
-    let first = [unsent, OK].concat();
     let Some(moving) = &shared.moving else {
         return (&stream).write_all(b"-ERR This instance has cluster support disabled\r\n");
     };
@@ -73,16 +73,16 @@ pub fn serve(
     let (shared, slots, node) = (shared.clone(), request.slots.clone(), request.node);
     let thread = std::thread::Builder::new().name("kv-export".into());
     let handle = thread.spawn(move || {
-        let end =
-            (&stream).write_all(&first).map_err(End::Link).and_then(|()| {
-                match Exporter::new(&shared, &stream, slots.zip(node)) {
-                    Some(exporter) => exporter.run(),
-                    None => {
-                        let text = "this server does not move these slots to that node at present";
-                        Ok(send(&stream, &Frame::Refused { text })?)
-                    }
+        let _counted = counted;
+        let end = (&stream).write_all(OK).map_err(End::Link).and_then(|()| {
+            match Exporter::new(&shared, &stream, slots.zip(node)) {
+                Some(exporter) => exporter.run(),
+                None => {
+                    let text = "this server does not move these slots to that node at present";
+                    Ok(send(&stream, &Frame::Refused { text })?)
                 }
-            });
+            }
+        });
         if let Err(reason) = end {
             tracing::warn!(reason = reason.to_string(), "a move of slots was interrupted");
         }
@@ -95,6 +95,7 @@ pub fn serve(
 pub(super) struct Exporter<'a> {
     pub shared: &'a Arc<Shared>,
     pub cluster: &'a Cluster,
+    pub moving: &'a Moving,
     pub persistence: &'a Persistence,
     pub wanted: Move,
     /// The primary of the target.
@@ -143,6 +144,7 @@ impl<'a> Exporter<'a> {
         Some(Self {
             shared,
             cluster,
+            moving,
             persistence: shared.persistence.as_ref()?,
             tracker: moving.progress.track(Direction::Export, &wanted),
             wanted,
@@ -157,8 +159,11 @@ impl<'a> Exporter<'a> {
     fn run(&self) -> Result<(), End> {
         let (sender, answers) = channel();
         std::thread::scope(|scope| {
-            scope.spawn(|| self.take_answers(sender));
-            let end = self.send_all(&answers);
+            let thread = std::thread::Builder::new().name("kv-answers".into());
+            let end = match thread.spawn_scoped(scope, || self.take_answers(sender)) {
+                Ok(_) => self.send_all(&answers),
+                Err(error) => Err(End::Link(error)),
+            };
             if let Err(End::Division(_)) = &end {
                 self.persistence.snapshots.want_automatically(PAUSE);
             }
@@ -174,7 +179,7 @@ impl<'a> Exporter<'a> {
 
     /// Takes the answers of the target until the connection ends.
     fn take_answers(&self, answers: Sender<Answer>) {
-        let mut frames = FrameReader::default();
+        let mut frames = FrameReader::with_limit(ANSWER_BYTES_MAX);
         while let Ok(frame) = frames.read(&mut &*self.stream) {
             let answer = match frame {
                 Frame::Ack { released, .. } => {
@@ -210,7 +215,8 @@ impl<'a> Exporter<'a> {
             let is_close = unacked + follower.behind() <= CLOSE_BYTES;
             if is_close && Instant::now() >= next {
                 self.flush(&mut sent)?;
-                match handover.attempt(|until| self.send_until(&mut follower, &mut sent, until))? {
+                let parts = (&mut follower, &mut sent);
+                match handover.attempt(|until, end| self.send_until(parts, (until, end)))? {
                     Outcome::Moved => return Ok(()),
                     Outcome::Kept(reason) => {
                         self.tracker.fail(reason);
@@ -268,17 +274,21 @@ impl<'a> Exporter<'a> {
         |slot| self.wanted.slots.has(slot).then_some(0)
     }
 
-    /// Sends the log up to a position at least.
+    /// Sends the log up to a position at least, until a time at most. Returns whether all was sent.
+    /// The log can be followed only as far as it is written, which a full disk prevents.
     fn send_until(
         &self,
-        follower: &mut Follower,
-        sent: &mut Sent,
-        position: u64,
-    ) -> Result<(), End> {
+        (follower, sent): (&mut Follower, &mut Sent),
+        (position, end): (u64, Instant),
+    ) -> Result<bool, End> {
         while follower.position().0 < position {
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+            self.check()?;
             self.send_next(follower, sent, PING_EVERY)?;
         }
-        self.flush(sent)
+        self.flush(sent).map(|()| true)
     }
 
     /// Takes the next batch of the log, if it comes in time, and sends what has gathered.

@@ -22,7 +22,7 @@ use super::export::{Answer, End, Exporter, send};
 use super::{Direction, Stage, is_present};
 use crate::cluster::{Stopper, View};
 
-/// Time for the target to have everything, while clients wait.
+/// Time for the rest of the log to be sent, and for the target to have it, while clients wait.
 const COMPLETE_MAX: Duration = Duration::from_secs(2);
 /// Time for the target to know that it has the slots. Clients that come too early are sent back.
 const MOVED_MAX: Duration = Duration::from_secs(2);
@@ -72,33 +72,34 @@ impl<'a> Handover<'a> {
         Self { exporter, answers, owed: 0 }
     }
 
-    /// Tries to hand over. `send_until` sends the log up to a position.
+    /// Tries to hand over. `send_until` sends the log up to a position, until a time at most, and
+    /// returns whether all was sent.
     ///
     /// # Errors
     /// The attempt has ended.
     pub fn attempt(
         &mut self,
-        send_until: impl FnOnce(u64) -> Result<(), End>,
+        send_until: impl FnOnce(u64, Instant) -> Result<bool, End>,
     ) -> Result<Outcome, End> {
         if self.take_owed() > 0 {
             return Ok(Outcome::Kept("the target is slow".into()));
         }
+        let exporter = self.exporter;
+        let Some(_guard) = exporter.moving.begin_handover() else {
+            return Ok(Outcome::Kept("another hand-over has not ended".into()));
+        };
         let Versioned { revision, topology } = match self.read() {
             Ok(versioned) => versioned,
             Err(reason) => return Ok(Outcome::Kept(reason)),
         };
-        let exporter = self.exporter;
         exporter.tracker.set_stage(Stage::Handover);
         let stopped = Stopped::new(exporter);
-        let position = exporter.persistence.journal.end().0;
-        send_until(position)?;
-        send(exporter.stream, &Frame::Complete { position })?;
-        if !self.is_complete(position)? {
-            drop(stopped);
-            send(exporter.stream, &Frame::Resumed)?;
-            return Ok(Outcome::Kept("the target or its replicas are slow".into()));
-        }
-        match self.replace(revision, &topology) {
+        let (position, end) = (exporter.persistence.journal.end().0, Instant::now() + COMPLETE_MAX);
+        let complete = match send_until(position, end)? {
+            true => self.complete(position, end)?,
+            false => Err("the log of this node is slow, or its disk is full".into()),
+        };
+        match complete.and_then(|()| self.replace(revision, &topology)) {
             Ok(revision) => {
                 self.finish(revision);
                 Ok(Outcome::Moved)
@@ -140,14 +141,15 @@ impl<'a> Handover<'a> {
         self.exporter.cluster.options.registry.read().map_err(|error| error.to_string())
     }
 
-    /// The target says in time that it has everything.
-    fn is_complete(&mut self, position: u64) -> Result<bool, End> {
-        match self.answers.recv_timeout(COMPLETE_MAX) {
-            Ok(Answer::Complete(answered)) if answered == position => Ok(true),
+    /// The target says in time that it has everything, or the slots stay here: why.
+    fn complete(&mut self, position: u64, end: Instant) -> Result<Result<(), String>, End> {
+        send(self.exporter.stream, &Frame::Complete { position })?;
+        match self.answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(Answer::Complete(answered)) if answered == position => Ok(Ok(())),
             Ok(_) => Err(End::Refused("the target has sent a wrong answer".into())),
             Err(RecvTimeoutError::Timeout) => {
                 self.owed += 1;
-                Ok(false)
+                Ok(Err("the target or its replicas are slow".into()))
             }
             Err(RecvTimeoutError::Disconnected) => {
                 Err(End::Refused("the target has closed the connection".into()))

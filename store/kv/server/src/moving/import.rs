@@ -21,7 +21,7 @@ use super::{Direction, Divider, Moving, Stage, Tracker, is_present};
 use crate::cluster::{Cluster, View};
 use crate::mail::Message;
 use crate::persistence::Persistence;
-use crate::replication::{LinkStream, Replication, Request, connect};
+use crate::replication::{LinkStream, Replication, Request, log_in, open};
 use crate::shared::Shared;
 use crate::worker::Import;
 
@@ -55,7 +55,7 @@ pub(super) fn run(shared: &Arc<Shared>, wanted: &Move, stop: &Stop) {
         pause = if begun.elapsed() > PAUSES[1] { PAUSES[0] } else { (2 * pause).min(PAUSES[1]) };
         stop.wait(pause);
     }
-    importer.moving.hold(&wanted.slots, None, &importer.cluster.view());
+    importer.moving.hold(&wanted.slots, None, importer.cluster);
 }
 
 struct Importer<'a> {
@@ -124,7 +124,11 @@ impl<'a> Importer<'a> {
             position: Position(0),
             slots: Some(self.wanted.slots.clone()),
         };
-        let mut link = connect(address, &options, &request).map_err(text)?;
+        let stream = open(address, &options).map_err(text)?;
+        self.stop.attach(stream.try_clone().map_err(text)?)?;
+        let link = log_in(stream, &options, &request);
+        self.stop.detach();
+        let mut link = link.map_err(text)?;
         link.stream.set_read_timeout(Some(ACK_EVERY)).map_err(text)?;
         self.tracker.set_stage(Stage::Snapshot);
         let mut sent = Sent::new(clears);
@@ -150,11 +154,11 @@ impl<'a> Importer<'a> {
 
     fn purge(&self) -> Result<(), String> {
         let slots = &self.wanted.slots;
-        let number = self.moving.hold(slots, Some(true), &self.cluster.view());
-        while !self.moving.purges.wait(number, ACK_EVERY) {
+        self.moving.hold(slots, Some(true), self.cluster);
+        while !self.moving.purges.wait(slots, ACK_EVERY) {
             self.check()?;
         }
-        self.moving.hold(slots, Some(false), &self.cluster.view());
+        self.moving.hold(slots, Some(false), self.cluster);
         Ok(())
     }
 

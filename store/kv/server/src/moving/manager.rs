@@ -2,7 +2,8 @@
 //! Follows the topology: begins and ends imports, and orders purges.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Stop {
     is_set: Mutex<bool>,
     changed: Condvar,
+    /// A handle of the connection on which the thread waits for a reply.
+    socket: Mutex<Option<TcpStream>>,
 }
 
 impl Stop {
@@ -32,6 +35,31 @@ impl Stop {
     pub fn set(&self) {
         *self.is_set.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
+        if let Some(socket) = self.socket().take() {
+            // The other side may have done so before.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// The thread waits for a reply on a connection, which ends when the thread is to end.
+    ///
+    /// # Errors
+    /// The thread is to end.
+    pub fn attach(&self, socket: TcpStream) -> Result<(), String> {
+        *self.socket() = Some(socket);
+        match self.is_set() {
+            false => Ok(()),
+            true => Err("the move is no longer wanted".into()),
+        }
+    }
+
+    /// The thread waits for no reply any more.
+    pub fn detach(&self) {
+        *self.socket() = None;
+    }
+
+    fn socket(&self) -> MutexGuard<'_, Option<TcpStream>> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a time, or until the thread is to end.
@@ -66,11 +94,7 @@ fn run(shared: &Arc<Shared>) {
         seen = view.revision;
         end_imports(&mut imports, |wanted| is_present(&view, wanted, Direction::Import));
         begin_imports(shared, &view, &mut imports);
-        // A node without a lease may be wrong about what belongs to others.
-        match cluster.fence.is_valid() {
-            true => moving.order_purge(&view),
-            false => moving.order_purge(&View::empty(cluster.me)),
-        };
+        moving.order_purge(cluster);
     }
     end_imports(&mut imports, |_| false);
 }

@@ -28,14 +28,14 @@ mod purges;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
 use freeport_kv_cluster::{Move, SlotSet};
 
-use crate::cluster::View;
+use crate::cluster::{Cluster, View};
 use crate::shared::Shared;
-pub use division::Divider;
+pub use division::{DATABASE, Divider};
 pub use export::serve;
 pub use progress::{Direction, Progress, Stage, Tracker};
 pub use purges::{Order, Purges};
@@ -48,6 +48,8 @@ pub struct Moving {
     /// Progress of all moves, for reports.
     pub progress: Progress,
     imports: Mutex<Vec<Held>>,
+    /// Held by the exporter that hands over.
+    handing_over: Mutex<()>,
     /// Number of imports that have keys.
     importing: AtomicUsize,
     /// Number of times that clients have removed all keys.
@@ -78,6 +80,7 @@ impl Moving {
             purges: Purges::new(workers),
             progress: Progress::default(),
             imports: Mutex::default(),
+            handing_over: Mutex::default(),
             importing: AtomicUsize::new(0),
             clears: AtomicU64::new(0),
             threads: Mutex::default(),
@@ -137,15 +140,35 @@ impl Moving {
         self.imports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Orders the purge that follows from a view. Returns the number of the order.
-    fn order_purge(&self, view: &View) -> u64 {
-        let imports = self.imports();
-        self.purges.set(foreign(view, &imports))
+    /// Orders the purge that follows from the present view.
+    fn order_purge(&self, cluster: &Cluster) {
+        self.order(cluster, &self.imports());
+    }
+
+    /// The view is read under the lock of the imports: a purge by an older one might concern slots
+    /// that the node has got since.
+    fn order(&self, cluster: &Cluster, imports: &[Held]) {
+        // A node without a lease may be wrong about what belongs to others.
+        self.purges.set(match cluster.fence.is_valid() {
+            true => foreign(&cluster.view(), imports),
+            false => SlotSet::default(),
+        });
+    }
+
+    /// Begins a hand-over, which lasts as long as the guard; `None`: another one has not ended. Two
+    /// exporters may have the same slots after a link was lost, and the end of one hand-over would
+    /// let clients continue while the other relies on their wait.
+    fn begin_handover(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.handing_over.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Slots of an import are purged now, or are left alone from now on; `None`: the import has
-    /// ended. Returns the number of the order.
-    fn hold(&self, slots: &SlotSet, is_purged: Option<bool>, view: &View) -> u64 {
+    /// ended.
+    fn hold(&self, slots: &SlotSet, is_purged: Option<bool>, cluster: &Cluster) {
         let mut imports = self.imports();
         imports.retain(|held| held.slots != *slots);
         if let Some(is_purged) = is_purged {
@@ -153,7 +176,7 @@ impl Moving {
         }
         let filled = imports.iter().filter(|held| !held.is_purged).count();
         self.importing.store(filled, Ordering::Release);
-        self.purges.set(foreign(view, &imports))
+        self.order(cluster, &imports);
     }
 }
 
@@ -187,4 +210,18 @@ fn is_present(view: &View, wanted: &Move, direction: Direction) -> bool {
     };
     let is_mine = view.is_primary() && view.shard().is_some_and(|own| own.id == end);
     is_mine && view.topology.moves.contains(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_hand_over_begins_at_a_time() {
+        let moving = Moving::new(1);
+        let first = moving.begin_handover();
+        assert!(first.is_some() && moving.begin_handover().is_none());
+        drop(first);
+        assert!(moving.begin_handover().is_some());
+    }
 }

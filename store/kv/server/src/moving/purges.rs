@@ -62,16 +62,14 @@ impl Purges {
         self.state().order.clone()
     }
 
-    /// Replaces the order; returns its number. Slots that are not among these are left alone from
-    /// now on.
-    pub fn set(&self, slots: SlotSet) -> u64 {
+    /// Replaces the order. Slots that are not among these are left alone from now on.
+    pub fn set(&self, slots: SlotSet) {
         let mut state = self.state();
         if state.order.slots != slots {
             let number = state.order.number + 1;
             state.order = Arc::new(Order { number, slots });
             self.number.store(number, Ordering::Release);
         }
-        state.order.number
     }
 
     /// A worker has carried out an order.
@@ -80,10 +78,14 @@ impl Purges {
         self.has_finished.notify_all();
     }
 
-    /// Waits until all workers have carried out an order or a later one, for a time at most.
-    /// Returns whether they have.
-    pub fn wait(&self, number: u64, timeout: Duration) -> bool {
-        let is_missing = |state: &mut State| state.finished.iter().any(|it| *it < number);
+    /// Waits until all workers have carried out the present order, and it has these slots at least,
+    /// for a time at most. Returns whether they have. A node orders nothing while it has no lease,
+    /// so an order may be replaced before it was carried out.
+    pub fn wait(&self, slots: &SlotSet, timeout: Duration) -> bool {
+        let is_missing = |state: &mut State| {
+            let Order { number, slots: ordered } = &*state.order;
+            !slots.without(ordered).is_empty() || state.finished.iter().any(|it| it < number)
+        };
         let waited = self.has_finished.wait_timeout_while(self.state(), timeout, is_missing);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
@@ -96,16 +98,33 @@ mod tests {
     #[test]
     fn an_order_is_finished_by_all_workers() {
         let purges = Purges::new(2);
-        let slots: SlotSet = "1-5".parse().expect("slots");
-        let first = purges.set(slots.clone());
-        assert_eq!((purges.set(slots), purges.number()), (first, first));
+        let slots = |text: &str| -> SlotSet { text.parse().expect("slots") };
+        let is_done = |text: &str| purges.wait(&slots(text), Duration::ZERO);
+        purges.set(slots("1-5"));
+        let first = purges.number();
+        purges.set(slots("1-5"));
+        assert_eq!(purges.number(), first);
         purges.finish(0, first);
-        assert!(!purges.wait(first, Duration::ZERO));
+        assert!(!is_done("1-5"));
         purges.finish(1, first);
-        assert!(purges.wait(first, Duration::ZERO));
-        let fewer: SlotSet = "1-4".parse().expect("slots");
-        let second = purges.set(fewer.clone());
-        assert!(second > first && !purges.wait(second, Duration::ZERO));
-        assert_eq!((purges.order().number, &purges.order().slots), (second, &fewer));
+        assert!(is_done("1-5") && is_done("2-3") && !is_done("5-6"));
+        purges.set(slots("1-4"));
+        let second = purges.number();
+        assert!(second > first && !is_done("1-4"));
+        assert_eq!((purges.order().number, &purges.order().slots), (second, &slots("1-4")));
+    }
+
+    #[test]
+    fn slots_whose_order_was_taken_back_are_not_purged() {
+        let purges = Purges::new(1);
+        let slots: SlotSet = "1-5".parse().expect("slots");
+        purges.set(slots.clone());
+        purges.set(SlotSet::default());
+        purges.finish(0, purges.number());
+        assert!(!purges.wait(&slots, Duration::ZERO));
+        purges.set(slots.clone());
+        assert!(!purges.wait(&slots, Duration::ZERO));
+        purges.finish(0, purges.number());
+        assert!(purges.wait(&slots, Duration::ZERO));
     }
 }

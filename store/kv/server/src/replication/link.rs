@@ -25,19 +25,28 @@ pub struct LinkStream {
     pub frames: FrameReader,
 }
 
-/// Connects to a server, logs in, and asks for its log.
+/// Connects to a server. Reads and writes fail after the time of the options.
 ///
 /// # Errors
-/// The server cannot be reached, or refuses: with its own words.
-pub fn connect(
-    address: &Address,
-    options: &ReplicationOptions,
-    request: &Request,
-) -> io::Result<LinkStream> {
-    let mut stream = open(address, options.timeout)?;
+/// The server cannot be reached.
+pub fn open(address: &Address, options: &ReplicationOptions) -> io::Result<TcpStream> {
+    let stream = connect(address, options.timeout)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(options.timeout))?;
     stream.set_write_timeout(Some(options.timeout))?;
+    Ok(stream)
+}
+
+/// Logs in to a server, and asks for its log. The server may take long: the caller keeps a handle
+/// of the socket, by which others end this.
+///
+/// # Errors
+/// The server refuses: with its own words. It is silent, or the connection has ended.
+pub fn log_in(
+    mut stream: TcpStream,
+    options: &ReplicationOptions,
+    request: &Request,
+) -> io::Result<LinkStream> {
     if !options.password.is_empty() {
         let login = [&options.user[..], &options.password];
         let login = if options.user.is_empty() { &login[1..] } else { &login[..] };
@@ -50,7 +59,7 @@ pub fn connect(
     Ok(LinkStream { stream, frames: FrameReader::new(&received) })
 }
 
-fn open(address: &Address, timeout: Duration) -> io::Result<TcpStream> {
+fn connect(address: &Address, timeout: Duration) -> io::Result<TcpStream> {
     let missing = || io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     let mut failure = missing();
     for address in (&address.host[..], address.port).to_socket_addrs()? {

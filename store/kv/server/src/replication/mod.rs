@@ -14,6 +14,7 @@
 //! A role changes only while a worker holds all shards ([role]). So no command runs meanwhile, and
 //! every worker knows the new role before it touches a key again.
 
+mod backoff;
 mod feed;
 mod link;
 mod options;
@@ -40,7 +41,7 @@ use crate::options::Options;
 use crate::shared::Shared;
 
 pub use feed::Feed;
-pub use link::{LinkStream, connect};
+pub use link::{LinkStream, log_in, open};
 pub use options::ReplicationOptions;
 use progress::Progress;
 pub use replicas::ReplicaReport;
@@ -109,7 +110,8 @@ pub struct Replication {
     is_loading: AtomicBool,
     /// The keys are not those of any moment of the primary: the whole state is needed again.
     needs_sync: AtomicBool,
-    /// Port where replicas of this server would reach it, and its node: for reports of the primary.
+    /// Port where replicas of this server would reach it, for reports of the primary, and the name
+    /// by which the primary knows it: its node, or its run.
     port: u16,
     node: Option<NodeId>,
     /// Time without a sign of life after which a node of the cluster has failed.
@@ -142,6 +144,7 @@ struct State {
 
 impl Replication {
     /// The replication of a server that was started with these options.
+    /// `node` is its name in the cluster, or of this run.
     pub fn new(options: &Options, journal: Arc<Journal>, node: Option<NodeId>) -> Self {
         let is_replica = options.replication.follows.is_some() || options.cluster.is_some();
         let role = match is_replica {
@@ -241,6 +244,12 @@ impl Replication {
     #[inline]
     pub fn is_loading(&self) -> bool {
         self.is_loading.load(Ordering::Acquire)
+    }
+
+    /// As if the server took a snapshot.
+    #[cfg(test)]
+    pub fn set_loading(&self) {
+        self.is_loading.store(true, Ordering::Release);
     }
 
     /// End of the log.

@@ -17,11 +17,12 @@ pub struct ReplicationOptions {
     /// Number of replicas without which a primary takes no writes (`min-replicas-to-write`).
     pub min_replicas: u32,
     /// Time since its last answer after which a replica does not count for that
-    /// (`min-replicas-max-lag`).
+    /// (`min-replicas-max-lag`). 0: writes are taken without replicas.
     pub max_lag: Duration,
     /// Time without a sign of the other side after which a link has failed (`repl-timeout`).
     pub timeout: Duration,
-    /// Bytes that a replica may be behind; one further behind is disconnected, and starts again.
+    /// Bytes of the log that are kept for a replica beyond what the folder has anyway. One that
+    /// needs more is disconnected, and takes the whole state.
     pub behind_bytes_max: u64,
 }
 

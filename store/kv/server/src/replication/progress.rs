@@ -23,6 +23,11 @@ impl Progress {
         }
     }
 
+    /// Nobody waits at present, nor until the next [`Progress::wait`].
+    pub fn rest(&self) {
+        self.is_awaited.store(false, Ordering::Release);
+    }
+
     /// Waits until the count differs from the one that was seen last, or for a time. Returns the
     /// present one.
     pub fn wait(&self, seen: u64, time: Duration) -> u64 {

@@ -2,24 +2,24 @@
 //! The thread of a replica that follows its primary. It connects again after every failure, for as
 //! long as the server is a replica.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use freeport_kv_cluster::Address;
 use freeport_kv_journal::{Items, Lineage, Position};
 use freeport_kv_protocol::replication::{Frame, FrameReader};
 
+use super::backoff::Backoff;
 use super::feed::{Batch, Feed};
-use super::link::{LinkStream, connect};
+use super::link::{LinkStream, log_in, open};
 use super::request::Request;
+use super::role::with_all_shards;
 use super::sync::Sync;
-use super::{Leader, LinkPhase, Replication};
+use super::{Leader, LinkPhase, Replication, ReplicationOptions};
 use crate::shared::Shared;
 
-/// Pauses between attempts: the first, and the longest.
-const PAUSE_MIN: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Bytes of the replica's own log that are executed and not released at most.
 const UNRELEASED_MAX: u64 = 64 << 20;
 /// Longest time between two answers to the primary while nothing changes.
@@ -28,22 +28,19 @@ const ANSWER_EVERY: Duration = Duration::from_secs(1);
 /// Follows primaries until the server stops.
 pub(super) fn run(shared: &Arc<Shared>) {
     let Some(replication) = &shared.replication else { return };
-    let (mut pause, mut last) = (PAUSE_MIN, String::new());
+    let (mut backoff, mut last) = (Backoff::default(), String::new());
     while let Some((leader, attempt)) = replication.next_leader() {
         let session = Session { shared, replication, attempt, feed: Arc::default() };
         let reason = session.follow(&leader);
-        let was_online = replication.link_failed(attempt, &reason);
-        if was_online {
-            pause = PAUSE_MIN;
-        }
-        if was_online || reason != last {
+        let lasted = replication.link_failed(attempt, &reason);
+        let pause = backoff.next(attempt, lasted);
+        if !lasted.is_zero() || reason != last {
             let primary = leader.address.to_string();
             tracing::warn!(primary, reason, "the replica has no link to its primary");
             last = reason;
         }
         // Replicas that lost the same primary do not all come at once.
         replication.pause(attempt, pause.mul_f64(0.5 + fastrand::f64() / 2.0));
-        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
@@ -77,27 +74,41 @@ impl<'a> Session<'a> {
         let Replication { node, port, .. } = self.replication;
         let request = Request { node: *node, port: *port, history, position, slots: None };
         let options = self.replication.options(&self.shared.configuration);
-        let LinkStream { stream, mut frames } = match connect(&leader.address, &options, &request) {
+        let link = self.connect(&leader.address, &options, &request);
+        let LinkStream { stream, mut frames } = match link {
             Ok(link) => link,
             Err(error) => return error.to_string(),
         };
-        match stream.try_clone() {
-            Ok(socket) => {
-                if !self.replication.attach(self.attempt, socket) {
-                    return "the role has changed".into();
-                }
-            }
-            Err(error) => return error.to_string(),
-        }
-        std::thread::scope(|scope| {
-            scope.spawn(|| self.answer(&stream, options.timeout));
-            let reason = self.receive(&stream, &mut frames);
+        self.replication.begin_link(self.attempt);
+        let reason = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("kv-answers".into());
+            let thread = thread.spawn_scoped(scope, || self.answer(&stream, options.timeout));
+            let reason = match thread {
+                Ok(_) => self.receive(&stream, &mut frames),
+                Err(error) => format!("the system has no thread: {error}"),
+            };
             self.feed.end(None);
             // The primary may have done so before.
             let _ = stream.shutdown(Shutdown::Both);
             self.replication.progress.notify();
-            self.feed.take_failure().unwrap_or(reason)
-        })
+            reason
+        });
+        self.replication.progress.rest();
+        self.feed.take_failure().unwrap_or(reason)
+    }
+
+    /// Connects and logs in. A change of the role ends the login, however long the primary takes.
+    fn connect(
+        &self,
+        address: &Address,
+        options: &ReplicationOptions,
+        request: &Request,
+    ) -> io::Result<LinkStream> {
+        let stream = open(address, options)?;
+        if !self.replication.attach(self.attempt, stream.try_clone()?) {
+            return Err(io::Error::other("the role has changed"));
+        }
+        log_in(stream, options, request)
     }
 
     /// Takes what the primary sends; returns why it has ended.
@@ -161,11 +172,11 @@ impl<'a> Session<'a> {
             let sync = Sync::begin(self, position, lineage.clone())?;
             return Ok(Intake::Syncing(Box::new(sync)));
         }
-        let journal = &self.replication.journal;
-        if position != journal.end() {
-            return Err("the primary does not continue where the replica's log ends".into());
-        }
-        journal.adopt_lineage(lineage).map_err(|failure| failure.to_string())?;
+        let (attempt, lineage) = (self.attempt, lineage.clone());
+        let continued = with_all_shards(self.shared, move |core| {
+            core.continue_log(attempt, position, &lineage)
+        });
+        continued.map_err(|error| error.to_string())?;
         self.replication.set_phase(self.attempt, LinkPhase::Online);
         Ok(Intake::Online)
     }

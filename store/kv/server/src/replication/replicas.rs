@@ -2,6 +2,7 @@
 //! The replicas of a primary: how far each of them is. A sender has one entry here, from its
 //! request until its end.
 
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,7 @@ use crate::shared::now_ms;
 /// A replica, as reports show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaReport {
-    /// Its node, in a cluster.
+    /// Its node in a cluster, otherwise a number of its process.
     pub node: Option<NodeId>,
     /// Address of its host.
     pub host: String,
@@ -84,12 +85,10 @@ impl Replica {
         let _ = self.socket.shutdown(Shutdown::Both);
     }
 
-    /// Both are connections of one server.
+    /// Both are connections of one server. Hosts and ports do not tell: replicas behind one
+    /// address may have the same port, or none.
     fn is_same_as(&self, other: &Self) -> bool {
-        match (self.node, other.node) {
-            (Some(one), Some(node)) => one == node,
-            _ => (&self.host, self.port) == (&other.host, other.port),
-        }
+        self.node.is_some() && self.node == other.node
     }
 
     fn report(&self) -> ReplicaReport {
@@ -117,14 +116,31 @@ impl Replicas {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a replica and its thread. An older connection of the same server ends, so that no
-    /// server counts twice. Threads that have ended are forgotten.
-    pub fn add(&self, replica: Arc<Replica>, thread: JoinHandle<()>) {
+    /// Adds a replica and its thread, which is begun here, and which waits until it is listed. An
+    /// older connection of the same server ends, so that no server counts twice. Threads that have
+    /// ended are forgotten.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    pub fn add(
+        &self,
+        replica: Arc<Replica>,
+        begin: impl FnOnce() -> io::Result<JoinHandle<()>>,
+    ) -> io::Result<()> {
         let mut list = self.list();
         list.retain(|(_, thread)| !thread.is_finished());
+        let thread = begin()?;
         let older = list.iter().filter(|(other, _)| other.is_same_as(&replica));
         older.for_each(|(other, _)| other.disconnect());
         list.push((replica, thread));
+        Ok(())
+    }
+
+    /// Waits until the thread that calls is listed. A role that it sees after this stays until the
+    /// connection ends: a change of the role ends all that are listed.
+    pub fn wait_until_listed(&self) {
+        // The list is locked while a thread begins.
+        drop(self.list());
     }
 
     /// Reports of all that are connected.
@@ -154,5 +170,54 @@ impl Replicas {
             // A panic was reported by its thread.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn replica(node: Option<NodeId>) -> Arc<Replica> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it has one");
+        let socket = TcpStream::connect(address).expect("it listens");
+        Arc::new(Replica::new(node, ("localhost".into(), 0), socket))
+    }
+
+    #[test]
+    fn a_thread_is_listed_before_it_looks_at_anything() {
+        let replicas = Arc::new(Replicas::default());
+        let (list, (sender, receiver)) = (replicas.clone(), channel());
+        let run = move || {
+            list.wait_until_listed();
+            // The test may have failed.
+            let _ = sender.send(list.reports().len());
+        };
+        let added = replicas.add(replica(None), || Ok(std::thread::spawn(run)));
+        added.expect("it begins");
+        assert_eq!(receiver.recv(), Ok(1));
+    }
+
+    /// Addresses are no names: several replicas may have the same, and no port.
+    #[test]
+    fn an_older_connection_of_the_same_server_ends() {
+        let replicas = Replicas::default();
+        let (ends, until) = channel::<()>();
+        let until = Arc::new(Mutex::new(until));
+        let node = NodeId::random();
+        for name in [None, None, Some(node), Some(NodeId::random()), Some(node)] {
+            let until = until.clone();
+            let run = move || drop(until.lock().map(|until| until.recv()));
+            let added = replicas.add(replica(name), || Ok(std::thread::spawn(run)));
+            added.expect("it begins");
+        }
+        let reports = replicas.reports();
+        assert_eq!(reports.len(), 4);
+        assert_eq!(reports.iter().filter(|report| report.node == Some(node)).count(), 1);
+        drop(ends);
+        replicas.end();
     }
 }

@@ -11,7 +11,7 @@ use freeport_kv_protocol::replication::VERSION;
 /// A request for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The node that asks, in a cluster.
+    /// The node that asks, in a cluster; otherwise the run of the server that asks.
     pub node: Option<NodeId>,
     /// Port where it accepts clients of Redis; 0: nowhere.
     pub port: u16,

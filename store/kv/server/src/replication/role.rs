@@ -28,6 +28,9 @@ pub enum RoleError {
          those of its own folder"
     )]
     Loading,
+    /// The primary continues at another place than the end of the log.
+    #[error("the primary does not continue where the replica's log ends")]
+    Elsewhere,
     /// The file of histories cannot be written: why.
     #[error("the histories of the log cannot be written: {0}")]
     Lineage(String),
@@ -123,9 +126,10 @@ impl Core {
             replication.journal.set_follower(replication.is_replica());
             return Err(RoleError::Lineage(failure.to_string()));
         }
-        // Those that follow already come again, and learn of the history before its first batch.
-        replication.replicas.disconnect();
         replication.change(|state| state.role = Role::Primary { term });
+        // Those that follow already come again, and learn of the history before its first batch.
+        // One that is added from now on knows the new role.
+        replication.replicas.disconnect();
         self.store.shards_mut().for_each(|shard| shard.set_stretched(false));
         shared.has_changed();
         self.follow();
@@ -143,9 +147,10 @@ impl Core {
         }
         self.flush_log();
         replication.journal.set_follower(true);
-        replication.replicas.disconnect();
         let address = leader_address(&wanted).map(Address::to_string);
         replication.change(|state| state.role = wanted);
+        // After the change: one that is added from now on is refused.
+        replication.replicas.disconnect();
         self.store.shards_mut().for_each(|shard| shard.set_stretched(true));
         shared.has_changed();
         self.follow();

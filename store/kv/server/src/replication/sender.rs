@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use freeport_kv_journal::{FollowError, Follower, Position, SnapshotReader};
-use freeport_kv_protocol::replication::{Frame, FrameReader};
+use freeport_kv_protocol::replication::{ANSWER_BYTES_MAX, Frame, FrameReader};
 use freeport_kv_protocol::resp::reply::shared::OK;
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ use super::replicas::Replica;
 use super::request::Request;
 use crate::mail::Mailbox;
 use crate::moving;
-use crate::shared::{Shared, now_ms};
+use crate::shared::{FollowerCount, Shared, now_ms};
 
 /// Longest time between two signs of life while the log does not grow.
 const PING_EVERY: Duration = Duration::from_millis(250);
@@ -37,19 +37,19 @@ enum End {
     Refused(String),
 }
 
-/// Serves the replica that has sent a request over a socket, which blocks. `unsent` are replies
-/// before that to the request.
+/// Serves the replica that has sent a request over a socket, which blocks. The connection counts as
+/// one of a follower until its thread ends.
 ///
 /// # Errors
 /// The system has no more sockets or threads.
 pub fn serve(
     shared: &Arc<Shared>,
-    (stream, unsent): (TcpStream, &[u8]),
-    request: Request,
-    host: String,
+    stream: TcpStream,
+    (request, host): (Request, String),
+    counted: FollowerCount,
 ) -> io::Result<()> {
     if request.slots.is_some() {
-        return moving::serve(shared, (stream, unsent), &request);
+        return moving::serve(shared, stream, &request, counted);
     }
     let Some(replication) = &shared.replication else { return Ok(()) };
     let timeout = replication.options(&shared.configuration).timeout;
@@ -57,13 +57,16 @@ pub fn serve(
     stream.set_read_timeout(Some(timeout))?;
     let place = (host, request.port);
     let replica = Arc::new(Replica::new(request.node, place, stream.try_clone()?));
-    let first = [unsent, OK].concat();
     let ping_every = PING_EVERY.min(timeout / 3);
-    let sender = Sender { shared: shared.clone(), replica: replica.clone(), stream, ping_every };
+    let sender = Sender {
+        shared: shared.clone(),
+        replica: replica.clone(),
+        stream,
+        ping_every,
+        _counted: counted,
+    };
     let thread = std::thread::Builder::new().name("kv-sender".into());
-    let thread = thread.spawn(move || sender.run(&first, &request))?;
-    replication.replicas.add(replica, thread);
-    Ok(())
+    replication.replicas.add(replica, || thread.spawn(move || sender.run(&request)))
 }
 
 struct Sender {
@@ -71,14 +74,19 @@ struct Sender {
     replica: Arc<Replica>,
     stream: TcpStream,
     ping_every: Duration,
+    _counted: FollowerCount,
 }
 
 impl Sender {
-    fn run(&self, first: &[u8], request: &Request) {
+    fn run(&self, request: &Request) {
         let Some(replication) = &self.shared.replication else { return };
+        replication.replicas.wait_until_listed();
         let end = std::thread::scope(|scope| {
-            scope.spawn(|| self.take_answers());
-            let end = self.send_all(replication, first, request);
+            let thread = std::thread::Builder::new().name("kv-answers".into());
+            let end = match thread.spawn_scoped(scope, || self.take_answers()) {
+                Ok(_) => self.send_all(replication, request),
+                Err(error) => Err(End::Link(error)),
+            };
             if let Err(end @ (End::Log(_) | End::Refused(_))) = &end {
                 // The replica may be gone.
                 let _ = self.send(&Frame::Refused { text: &end.to_string() });
@@ -92,13 +100,8 @@ impl Sender {
         }
     }
 
-    fn send_all(
-        &self,
-        replication: &Replication,
-        first: &[u8],
-        request: &Request,
-    ) -> Result<(), End> {
-        (&self.stream).write_all(first)?;
+    fn send_all(&self, replication: &Replication, request: &Request) -> Result<(), End> {
+        (&self.stream).write_all(OK)?;
         if replication.is_replica() {
             let text = "this server is a replica; follow its primary";
             return Err(End::Refused(text.into()));
@@ -192,7 +195,7 @@ impl Sender {
 
     /// Takes the answers of the replica, until it sends none for too long, or something else.
     fn take_answers(&self) {
-        let mut frames = FrameReader::default();
+        let mut frames = FrameReader::with_limit(ANSWER_BYTES_MAX);
         while let Ok(Frame::Ack { released, durable }) = frames.read(&mut &self.stream) {
             self.replica.note(Position(released), Position(durable));
             self.shared.mailboxes.iter().for_each(Mailbox::log_has_advanced);

@@ -43,6 +43,8 @@ pub(super) struct Link {
     /// A handle of its socket, by which others end it.
     pub socket: Option<TcpStream>,
     pub heard: Option<Instant>,
+    /// Since when it is [`LinkPhase::Online`].
+    pub online: Option<Instant>,
     pub primary_end: Position,
     pub failure: Option<String>,
 }
@@ -119,15 +121,23 @@ impl Replication {
         is_present
     }
 
-    /// There is a connection.
+    /// There is a connection, on which the replica logs in. Returns whether it is still wanted.
     pub(super) fn attach(&self, attempt: u64, socket: TcpStream) -> bool {
+        self.with_link(attempt, |link| link.socket = Some(socket))
+    }
+
+    /// The replica has logged in.
+    pub(super) fn begin_link(&self, attempt: u64) {
         self.with_link(attempt, |link| {
-            *link = Link { socket: Some(socket), heard: Some(Instant::now()), ..Link::default() };
-        })
+            (link.heard, link.failure) = (Some(Instant::now()), None);
+        });
     }
 
     pub(super) fn set_phase(&self, attempt: u64, phase: LinkPhase) {
-        self.with_link(attempt, |link| link.phase = phase);
+        self.with_link(attempt, |link| {
+            link.phase = phase;
+            link.online = (phase == LinkPhase::Online).then(Instant::now);
+        });
     }
 
     /// The primary has sent something.
@@ -140,14 +150,14 @@ impl Replication {
         });
     }
 
-    /// The link has ended. Returns whether the replica was in step with its primary.
-    pub(super) fn link_failed(&self, attempt: u64, reason: &str) -> bool {
-        let mut was_online = false;
+    /// The link has ended. Returns for how long the replica was in step with its primary.
+    pub(super) fn link_failed(&self, attempt: u64, reason: &str) -> Duration {
+        let mut lasted = Duration::ZERO;
         self.with_link(attempt, |link| {
-            was_online = link.phase == LinkPhase::Online;
+            lasted = link.online.map_or(lasted, |online| online.elapsed());
             let failure = Some(reason.to_owned());
             *link = Link { failure, heard: link.heard, ..Link::default() };
         });
-        was_online
+        lasted
     }
 }

@@ -76,12 +76,30 @@ impl<'a> Sync<'a> {
 }
 
 impl Replication {
-    fn is_of(&self, attempt: u64) -> Result<(), RoleError> {
+    pub(super) fn is_of(&self, attempt: u64) -> Result<(), RoleError> {
         if self.is_present(attempt) { Ok(()) } else { Err(RoleError::Changed) }
     }
 }
 
 impl Core {
+    /// Takes the histories of a primary that continues where the log ends. All shards are here, so
+    /// the role does not change meanwhile.
+    pub(super) fn continue_log(
+        &mut self,
+        attempt: u64,
+        position: Position,
+        lineage: &Lineage,
+    ) -> Result<(), RoleError> {
+        let shared = self.shared.clone();
+        let Some(replication) = &shared.replication else { return Err(RoleError::Stopping) };
+        replication.is_of(attempt)?;
+        if position != replication.position() || replication.is_copying() {
+            return Err(RoleError::Elsewhere);
+        }
+        let adopted = replication.journal.adopt_lineage(lineage);
+        adopted.map_err(|failure| RoleError::Lineage(failure.to_string()))
+    }
+
     /// Removes all keys. Returns the number of shards, and their options.
     fn begin_loading(&mut self, attempt: u64) -> Result<(usize, ShardOptions), RoleError> {
         let shared = self.shared.clone();
@@ -90,6 +108,8 @@ impl Core {
         replication.needs_sync.store(true, Ordering::Release);
         replication.is_loading.store(true, Ordering::Release);
         self.end_images();
+        // A batch that has failed may have left something there.
+        self.copying = None;
         let options = self.store.shard(0).options().clone();
         let (now_ms, databases) = (self.now_ms, options.databases);
         Database::new(&mut self.store, &mut self.effects, 0, now_ms).flush(0..databases);
@@ -134,5 +154,83 @@ impl Core {
         if let Some(persistence) = &self.shared.persistence {
             persistence.snapshots.restart(persistence.snapshots.running());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+
+    use freeport_kv_cluster::Address;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::replication::Feed;
+    use crate::replication::feed::Batch;
+    use crate::{Options, PersistenceOptions, Server};
+
+    fn server(mut options: Options) -> (Server, TempDir) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        options.persistence = Some(PersistenceOptions::new(folder.path().into()));
+        (Server::start(options).expect("it starts"), folder)
+    }
+
+    fn replication(server: &Server) -> &Replication {
+        server.shared().replication.as_ref().expect("it has a folder")
+    }
+
+    /// The histories of a primary arrive when the server has become a primary itself.
+    #[test]
+    fn histories_that_come_late_are_dropped() {
+        let (server, _folder) = server(Options::default());
+        let replication = replication(&server);
+        let attempt = replication.attempt.load(Ordering::Acquire);
+        let end = replication.lead(server.shared(), 7).expect("it leads");
+        let history = replication.history();
+        let adopt = |attempt, position| {
+            let mut late = Lineage::default();
+            late.begin(1, position);
+            with_all_shards(server.shared(), move |core| {
+                core.continue_log(attempt, position, &late)
+            })
+        };
+        assert_eq!(adopt(attempt, end), Err(RoleError::Changed));
+        assert_eq!(adopt(attempt + 1, Position(end.0 + 1)), Err(RoleError::Elsewhere));
+        assert_eq!((replication.history(), replication.term()), (history, 7));
+        assert_eq!(adopt(attempt + 1, end), Ok(()), "nothing has changed since");
+        assert_ne!(replication.history(), history);
+    }
+
+    /// A replica differs from its primary, and a link that does not know it brings batches.
+    #[test]
+    fn a_replica_that_differs_executes_nothing() {
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = silent.local_addr().expect("it has one").port();
+        let mut options = Options::default();
+        let primary = Address { host: "127.0.0.1".into(), port, ..Address::default() };
+        options.replication.follows = Some(primary);
+        let (server, _folder) = server(options);
+        let (replication, feed) = (replication(&server), Arc::new(Feed::default()));
+        let attempt = replication.attempt.load(Ordering::Acquire);
+        let execute = || {
+            let batch = Batch { position: replication.position(), count: 0, items: vec![] };
+            assert_eq!(feed.push(batch, || false), Ok(true));
+            let feed = feed.clone();
+            with_all_shards(server.shared(), move |core| {
+                core.apply_some(feed, attempt);
+                Ok(())
+            })
+        };
+        let begin = replication.position();
+        assert_eq!(execute(), Ok(()));
+        let end = replication.position();
+        assert!(end > begin, "it is executed");
+        replication.want_sync();
+        assert_eq!(execute(), Ok(()));
+        assert_eq!(replication.position(), end);
+        assert!(feed.is_over());
+        let reason = feed.take_failure().expect("it says why");
+        assert!(reason.contains("begins anew"), "{reason}");
     }
 }

@@ -46,6 +46,11 @@ impl Core {
                 feed.end(None);
                 break;
             }
+            if replication.is_copying() {
+                // A link that began before this was known may bring the same batch again.
+                feed.end(Some("the replica differs from its primary, and begins anew".into()));
+                break;
+            }
             let units = Items::parse(&batch.items, batch.count).map_err(str::to_owned);
             let batch = units.map(|units| Batch { position: batch.position, units });
             let done = batch.and_then(|batch| self.apply(persistence, &mut copying, &batch));

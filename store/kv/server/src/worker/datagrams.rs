@@ -168,7 +168,7 @@ impl Worker {
         client.is_suspended = false;
         let has_written = self.core.records() != records;
         if !is_taken {
-            // Consequences of an earlier datagram have taken the shard away.
+            // The slots are stopped, or consequences of an earlier datagram took the shard away.
             self.core.statistics.datagrams.dropped.add(1);
         } else if let Some(gathering) = state.take_gathering() {
             port.pending.insert(ticket, Underway { target, has_written, gathering });

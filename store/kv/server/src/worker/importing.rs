@@ -4,12 +4,11 @@
 
 use std::sync::mpsc::Sender;
 
-use super::{Core, Worker};
-use crate::moving::Divider;
-use crate::persistence::Applier;
+use freeport_kv_commands::{Effects, Shard};
 
-/// The database of a cluster.
-const DATABASE: u16 = 0;
+use super::{Core, Worker};
+use crate::moving::{DATABASE, Divider};
+use crate::persistence::Applier;
 
 /// Units of another shard whose keys all belong to the receiver.
 #[derive(Debug)]
@@ -35,6 +34,10 @@ impl Worker {
     }
 
     fn import_all(&mut self, units: &[Vec<u8>]) -> Result<(), String> {
+        // Another node becomes the primary, which has to have everything that the log has.
+        if self.core.hands_over() {
+            return Err("another node becomes the primary".into());
+        }
         let bytes: usize = units.iter().map(Vec::len).sum();
         if let Some(log) = &mut self.core.log {
             // Each unit has its length, which is small.
@@ -66,23 +69,29 @@ impl Core {
         self.effects.removed.clear();
         self.effects.logged = None;
         self.effects.made.clear();
-        match (&result, &mut self.log) {
-            (Ok(()), Some(log)) => log.add_unit(unit),
-            (Ok(()), None) => {}
-            (Err(_), _) => self.forget_unit(unit),
+        if result.is_err() {
+            // It was not executed, or in part. Its keys go, here and in the log, and the import
+            // with them.
+            self.with_keys(unit, Shard::purge);
+            return result;
+        }
+        // Commands have told those that follow a key, but nobody has for one that was loaded.
+        if self.store.shard(self.number).is_followed() {
+            self.with_keys(unit, Shard::came);
+        }
+        if let Some(log) = &mut self.log {
+            log.add_unit(unit);
         }
         result
     }
 
-    /// A unit was not executed, or in part. Its keys go, here and in the log, and the import with
-    /// them.
-    fn forget_unit(&mut self, unit: &[u8]) {
+    /// Does something with each key of a unit, or with none of bytes that are no unit.
+    fn with_keys(&mut self, unit: &[u8], act: fn(&mut Shard, (u16, &[u8]), &mut Effects)) {
         let divider = Divider::new(self.table.clone());
-        // Bytes that are no unit have changed nothing.
+        // The error was found before.
         let _ = divider.visit_keys(unit, |key| {
             if self.store.shard_of(key) == self.number {
-                let shard = self.store.shard_mut(self.number);
-                shard.purge((DATABASE, key), &mut self.effects);
+                act(self.store.shard_mut(self.number), (DATABASE, key), &mut self.effects);
             }
         });
     }

@@ -170,8 +170,7 @@ impl Core {
             let paused_until_ms = self.pause.map_or(0, |pause| pause.end_ms);
             // While slots are imported, removals come from the log of the source.
             let is_importing = self.shared.moving.as_ref().is_some_and(Moving::is_importing);
-            let hands_over = self.routes.as_ref().is_some_and(|routes| routes.hands_over);
-            let refuses = is_importing || hands_over || self.refuses_changes();
+            let refuses = is_importing || self.hands_over() || self.refuses_changes();
             self.effects.paused_until_ms = if refuses { u64::MAX } else { paused_until_ms };
         }
     }

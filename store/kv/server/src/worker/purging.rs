@@ -8,15 +8,13 @@ use std::time::{Duration, Instant};
 use freeport_kv_commands::Error;
 
 use super::{Core, Worker};
-use crate::moving::Order;
+use crate::moving::{DATABASE, Order};
 use crate::persistence::record::command_bytes;
 
 /// Time of a turn for removals.
 const TURN: Duration = Duration::from_micros(200);
 /// Chains of keys that are searched between two looks at the clock.
 const CHAINS: usize = 32;
-/// The database of a cluster.
-const DATABASE: u16 = 0;
 
 /// Progress with the present order.
 #[derive(Debug, Default)]
@@ -45,10 +43,11 @@ impl Worker {
         self.purging.is_active && self.can_purge()
     }
 
-    /// While the log refuses removals, as that of a replica does, or another worker has the shard,
-    /// the keys stay.
+    /// While the log refuses removals, as that of a replica does, another node becomes the primary,
+    /// or another worker has the shard, the keys stay.
     fn can_purge(&self) -> bool {
-        self.core.store.has(self.core.number) && !self.core.refuses_changes()
+        let refuses = self.core.hands_over() || self.core.refuses_changes();
+        self.core.store.has(self.core.number) && !refuses
     }
 
     #[cold]

@@ -4,7 +4,6 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::atomic::Ordering;
 
 use freeport_kv_commands::{Error, Flags, Spec};
 
@@ -12,6 +11,7 @@ use super::{Core, Worker};
 use crate::connection::{Connection, Peer};
 use crate::listener::Stream;
 use crate::replication::serve;
+use crate::shared::FollowerCount;
 
 /// Errors of writes.
 const READ_ONLY: Error = Error::fixed("READONLY You can't write against a read only replica.");
@@ -35,7 +35,11 @@ impl Core {
         log.is_replica = is_replica;
         log.refusal = match is_replica {
             true => Some(READ_ONLY),
-            false => (least > 0 && !has_enough()).then_some(FEW_REPLICAS),
+            // Without a lag, the rule is off, as in Redis.
+            false => {
+                let is_short = least > 0 && !lag.is_zero() && !has_enough();
+                is_short.then_some(FEW_REPLICAS)
+            }
         };
     }
 }
@@ -86,12 +90,11 @@ impl Worker {
         let host = connection.client().map(|client| client.record.origin.address.clone());
         let host = host.unwrap_or_default();
         let host = host.rsplit_once(':').map_or(&host[..], |(host, _)| host).to_owned();
-        let unsent = connection.unsent().to_vec();
         let shared = self.core.shared.clone();
         let Connection { mut stream, peer, .. } = connection;
         let Peer::Resp { mut client, .. } = peer else { return };
         shared.registry.remove(client.id());
-        shared.clients.fetch_sub(1, Ordering::Relaxed);
+        let counted = FollowerCount::new(shared.clone());
         let Some(request) = client.following.take() else { return };
         if stream.deregister(self.core.network.poll.registry()).is_err() {
             return;
@@ -106,7 +109,7 @@ impl Worker {
         let stream = TcpStream::from(stream);
         let served = stream
             .set_nonblocking(false)
-            .and_then(|()| serve(&shared, (stream, &unsent), *request, host));
+            .and_then(|()| serve(&shared, stream, (*request, host), counted));
         if let Err(error) = served {
             tracing::warn!(error = error.to_string(), "a replica cannot be served");
         }

@@ -6,6 +6,7 @@
 //! are [stopped](crate::cluster::Cluster::stop), each worker answers that it follows the new routes
 //! and has executed everything that came before.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use freeport_kv_commands::arguments::{integer, is};
@@ -77,7 +78,8 @@ impl Core {
         let Some(routes) = &self.routes else { return Ok(true) };
         let spec = &command.spec;
         // Where a slot is may be said without a lease.
-        let is_fenced = self.is_fenced && needs_lease(command);
+        let needs_lease = needs_lease(command, arguments);
+        let is_fenced = self.is_fenced && needs_lease;
         let target = match (&client.transaction, spec.name) {
             (Some(transaction), "exec") => self.target_of_transaction(transaction)?,
             _ => target(spec, arguments)?,
@@ -102,7 +104,16 @@ impl Core {
         if is_fenced {
             return Err(FENCED);
         }
+        // Commands without a slot may change something too, such as `FLUSHALL`.
+        if routes.hands_over && needs_lease && !client.queues(spec) {
+            return Ok(false);
+        }
         check_mode(spec, arguments).map(|()| true)
+    }
+
+    /// Another node becomes the primary, and the log may not grow.
+    pub(super) fn hands_over(&self) -> bool {
+        self.routes.as_ref().is_some_and(|routes| routes.hands_over)
     }
 
     /// The slot of all keys of a transaction; none if it has no key.
@@ -145,6 +156,20 @@ impl Core {
         }
     }
 
+    /// Transactions fail that watch keys of slots which are elsewhere now: the keys may change
+    /// there, and come back.
+    fn fail_foreign_watches(&self) {
+        let Some(routes) = &self.routes else { return };
+        let is_foreign = |(_, key, _): &(u16, Vec<u8>, bool)| {
+            matches!(routes.state(slot_of(key)), SlotState::Elsewhere | SlotState::Nobody)
+        };
+        for client in self.network.connections.values().filter_map(|it| it.client()) {
+            if client.watch.keys.iter().any(is_foreign) {
+                client.watch.flag.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Checks a call of a script: its keys are here, and have the slot of all others of the script.
     ///
     /// # Errors
@@ -180,14 +205,14 @@ impl Core {
     }
 }
 
-/// Only a node with a lease may answer a command: it reads or changes values, or may do so.
-fn needs_lease(command: &Command<Action>) -> bool {
-    match command.run {
-        Action::Data(_) => true,
-        Action::Server(_) => {
-            let name = command.spec.name;
-            name == "exec" || name.starts_with("eval") || name.starts_with("fcall")
-        }
+/// Only a node with a lease may answer a command: it reads or changes values or functions, or may
+/// do so, or sends messages to the listeners of a slot.
+fn needs_lease(command: &Command<Action>, arguments: &[&[u8]]) -> bool {
+    let spec = &command.spec;
+    match (command.run, spec.name) {
+        (Action::Data(_), _) | (_, "exec" | "debug" | "spublish") => true,
+        (_, "function") => spec.of(arguments).flags.has(Flags::WRITE),
+        (_, name) => name.starts_with("eval") || name.starts_with("fcall"),
     }
 }
 
@@ -308,9 +333,10 @@ impl Worker {
         }
     }
 
-    /// The routes have changed: clients that waited for that continue, and those that wait for
-    /// keys or listen to channels of slots which are elsewhere now learn it.
+    /// The routes have changed: clients that waited for that continue, and those that watch or wait
+    /// for keys or listen to channels of slots which are elsewhere now learn it.
     pub(super) fn follow_routes(&mut self) {
+        self.core.fail_foreign_watches();
         for client in std::mem::take(&mut self.stopped) {
             self.resume(client);
         }

@@ -228,10 +228,6 @@ impl Worker {
             self.core.statistics.rejected(spec.number, NO_AUTH.text());
             return Err(NO_AUTH);
         }
-        if self.core.is_loading && !spec.of(arguments).flags.has(Flags::LOADING) {
-            self.core.statistics.rejected(spec.number, LOADING.text());
-            return Err(LOADING);
-        }
         if client.is_checked
             && let Err(error) = self.core.check_rights(client, &spec, arguments)
         {
@@ -240,6 +236,10 @@ impl Worker {
         }
         if self.core.routes.is_some() && !self.check_route(client, &command, arguments)? {
             return Ok(false);
+        }
+        if self.core.is_loading && !spec.of(arguments).flags.has(Flags::LOADING) {
+            self.core.statistics.rejected(spec.number, LOADING.text());
+            return Err(LOADING);
         }
         if let Some(pause) = self.core.pause
             && self.core.now_ms < pause.end_ms

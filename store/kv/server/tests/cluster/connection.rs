@@ -10,24 +10,10 @@ use freeport_kv_protocol::resp::Value;
 
 use crate::client::{Client, request};
 use crate::crash::step::Request;
+use crate::refusals::{Refusal, refusal};
 
 /// Time after which a node without a reply is suspected. Nothing is concluded from it.
 const SUSPICION: Duration = Duration::from_millis(300);
-
-/// Beginnings of errors by which a node says that it has not executed a command.
-const REFUSALS: [&str; 11] = [
-    "MOVED ",
-    "ASK ",
-    "CLUSTERDOWN ",
-    "EXECABORT ",
-    "READONLY ",
-    "LOADING ",
-    "MASTERDOWN ",
-    "TRYAGAIN ",
-    "NOREPLICAS ",
-    "UNBLOCKED ",
-    "ERR WAIT cannot be used with replica",
-];
 
 /// A request that waits for its replies.
 #[derive(Clone, Debug)]
@@ -150,25 +136,11 @@ fn answer(mut replies: Vec<Value>) -> Answer {
     let last = replies.pop().expect("a request has commands");
     match refusal(&last) {
         None => Answer::Reply(last),
-        Some(place) => {
-            let mut places = replies.iter().filter_map(|reply| refusal(reply).flatten());
+        Some(Refusal { place }) => {
+            let mut places = replies.iter().filter_map(|reply| refusal(reply)?.place);
             Answer::Refused(place.or_else(|| places.next()))
         }
     }
-}
-
-/// Whether a reply is a refusal, and the node that it names.
-fn refusal(reply: &Value) -> Option<Option<SocketAddr>> {
-    let Value::Error(text) = reply else { return None };
-    let text = String::from_utf8_lossy(text);
-    if !REFUSALS.iter().any(|word| text.starts_with(word)) {
-        return None;
-    }
-    let words: Vec<&str> = text.split(' ').collect();
-    Some(match words[..] {
-        ["MOVED" | "ASK", _, address] => Some(address.parse().expect("an address")),
-        _ => None,
-    })
 }
 
 #[cfg(test)]

@@ -40,6 +40,12 @@ impl Fault {
     pub fn is_harmless(self) -> bool {
         matches!(self, Self::KillReplicas | Self::HandOver | Self::Move)
     }
+
+    /// Terms that it begins, at most: at a hand-over, the old primary ends its own by one, and the
+    /// new one begins another.
+    pub fn terms(self) -> u64 {
+        if self == Self::HandOver { 2 } else { 0 }
+    }
 }
 
 /// A whole cluster with clients that write.

@@ -51,7 +51,8 @@ enum Role {
 
 impl Fleet {
     /// Starts nodes, and makes a cluster of them: each shard has an equal part of the slots.
-    pub fn new(program: Program, shape: Shape) -> Self {
+    /// A node is believed to be there for the time of a lease.
+    pub fn new(program: Program, shape: Shape, lease: Duration) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (registry, etcd) = match program {
             Program::Freeport { has_etcd: true, .. } => {
@@ -62,7 +63,7 @@ impl Fleet {
         };
         let count = shape.shards * (1 + shape.replicas);
         let place = |number: usize| folder.path().join(number.to_string());
-        let nodes = (0..count).map(|number| Node::new(program, place(number), &registry));
+        let nodes = (0..count).map(|number| Node::new(program, place(number), (&registry, lease)));
         let nodes = nodes.collect();
         let fleet = Self { nodes, shape, registry, _etcd: etcd, _folder: folder };
         match program {
@@ -132,6 +133,27 @@ impl Fleet {
             }
         }
         shards.into_values().collect()
+    }
+
+    /// The sum of the terms of all shards, or of their epochs: each election makes it larger.
+    pub fn terms(&self) -> u64 {
+        let mut terms: BTreeMap<String, u64> = BTreeMap::new();
+        // A node may not know the last one yet.
+        for node in &self.nodes {
+            let Ok(Value::Bulk(report)) = ask(node.address(), &["CLUSTER", "NODES"]) else {
+                continue;
+            };
+            for line in text(&report).lines() {
+                if let [id, _, flags, _, _, _, term, ..] = line.split(' ').collect::<Vec<_>>()[..]
+                    && flags.contains("master")
+                {
+                    let term: u64 = term.parse().expect("a number");
+                    let known = terms.entry(id.to_owned()).or_default();
+                    *known = term.max(*known);
+                }
+            }
+        }
+        terms.into_values().sum()
     }
 
     /// The number of the node with a port.

@@ -125,8 +125,13 @@ fn requests_that_no_replica_has_are_lost() {
 /// Redis has no lease. So the trial notices a node that has been replaced and executes requests.
 #[test]
 fn a_primary_of_redis_that_stood_still_executes_requests() {
+    const ROUNDS_MAX: u64 = 10;
     if has_redis() {
-        let counts = passes(&trial(Program::Redis, &[Fault::PausePrimary], rounds(2)));
-        assert!(counts.wrong > 0, "{counts:?}");
+        // A node may learn that it was replaced before it reads the requests.
+        let is_noticed = |round| {
+            let paused = trial(Program::Redis, &[Fault::PausePrimary], 1);
+            passes(&Trial { seed: paused.seed + round, ..paused }).wrong > 0
+        };
+        assert!((0..ROUNDS_MAX).any(is_noticed), "the node has executed nothing");
     }
 }

@@ -22,8 +22,7 @@ const FOLDER: &str = "FREEPORT_NODE_FOLDER";
 const PORT: &str = "FREEPORT_NODE_PORT";
 const REGISTRY: &str = "FREEPORT_NODE_REGISTRY";
 const WORKERS: &str = "FREEPORT_NODE_WORKERS";
-/// Time for which a node is believed to be there, in milliseconds.
-const TIMEOUT_MS: u64 = 2000;
+const LEASE_MS: &str = "FREEPORT_NODE_LEASE_MS";
 
 /// A program whose nodes make a cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,15 +49,17 @@ pub struct Node {
     folder: PathBuf,
     /// Where nodes of ours agree.
     registry: String,
+    /// Time for which it is believed to be there.
+    lease: Duration,
     process: Option<Child>,
 }
 
 impl Node {
     /// Starts a node whose files are in a folder.
-    pub fn new(program: Program, folder: PathBuf, registry: &str) -> Self {
+    pub fn new(program: Program, folder: PathBuf, (registry, lease): (&str, Duration)) -> Self {
         fs::create_dir_all(&folder).expect("a folder");
         let (port, registry) = (free_port(), registry.to_owned());
-        let mut node = Self { program, port, folder, registry, process: None };
+        let mut node = Self { program, port, folder, registry, lease, process: None };
         node.start();
         node
     }
@@ -94,13 +95,14 @@ impl Node {
         command.args([SERVES, "--exact", "--nocapture", "--test-threads=1"]);
         command.env(FOLDER, &self.folder).env(PORT, self.port.to_string());
         command.env(REGISTRY, &self.registry).env(WORKERS, workers.to_string());
+        command.env(LEASE_MS, self.lease.as_millis().to_string());
         command
     }
 
     fn redis(&self) -> Command {
         let mut command = Command::new("redis-server");
         let bus = free_port().to_string();
-        let timeout = TIMEOUT_MS.to_string();
+        let timeout = self.lease.as_millis().to_string();
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"]);
         command.arg("--dir").arg(&self.folder);
         command.args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"]);
@@ -150,7 +152,7 @@ fn serves_as_a_node() {
     let port: u16 = variable(PORT).parse().expect("a port");
     let address = Address { host: Ipv4Addr::LOCALHOST.to_string(), port, ..Address::default() };
     let registry = open(&variable(REGISTRY)).unwrap_or_else(|error| panic!("{error}"));
-    let timeout = Duration::from_millis(TIMEOUT_MS);
+    let timeout = Duration::from_millis(variable(LEASE_MS).parse().expect("a time"));
     let options = Options {
         resp: vec![Bind::Tcp((Ipv4Addr::LOCALHOST, port).into())],
         workers: variable(WORKERS).parse().expect("a number"),

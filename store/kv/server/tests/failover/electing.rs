@@ -26,7 +26,8 @@ fn a_replica_takes_over_and_the_old_primary_follows() {
     assert_eq!(other.call("SET key1 changed"), "OK");
     old.cut(false);
     wait_until("the old primary follows", || trial.is_in_step(0));
-    assert!(old.says("GET key1", &format!("MOVED 9189 127.0.0.1:{}", new.address().port)));
+    let moved = format!("MOVED 9189 127.0.0.1:{}", new.address().port);
+    wait_until("the old primary redirects clients", || old.says("GET key1", &moved));
     let mut reader = old.client();
     assert_eq!(reader.call("READONLY"), "OK");
     wait_until("the old primary has the change", || reader.call("GET key1") == "\"changed\"");

@@ -19,7 +19,17 @@ fn a_node_without_a_lease_refuses_commands_on_keys() {
     let term = trial.shard().term;
     node.cut(true);
     wait_until("the lease runs out", || node.says("GET key", NO_LEASE));
-    assert!(node.says("EVAL return(1) 0", NO_LEASE));
+    for line in [
+        "EVAL return(1) 0",
+        "FUNCTION LOAD code",
+        "FUNCTION FLUSH",
+        "SPUBLISH channel text",
+        "DEBUG RELOAD",
+        "FLUSHALL",
+    ] {
+        assert!(node.says(line, NO_LEASE), "{line}");
+    }
+    assert!(node.says("FUNCTION KILL", "NOTBUSY"), "it changes nothing");
     assert!(node.says("PING", "PONG"), "it is alive");
     assert!(node.says("CLUSTER MYID", &node.id.to_string()));
     node.cut(false);
@@ -34,15 +44,22 @@ fn a_node_without_a_lease_refuses_commands_on_keys() {
 fn replies_wait_for_the_lease() {
     let trial = Trial::new(1, SHORT);
     let node = &trial.nodes[0];
-    let mut client = node.client();
+    // Workers take clients in turn, so one of the others is at the worker of the script. That
+    // answers clients that it has already.
+    let (mut client, mut others) = (node.client(), [node.client(), node.client()]);
     assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
+    for other in &mut others {
+        assert_eq!(other.call("PING"), "PONG");
+    }
     client.send_arguments(&[b"EVAL", b"while true do end", b"0"]);
-    wait_until("the script runs", || node.says("PING", "BUSY"));
+    wait_until("the script runs", || {
+        others.iter_mut().any(|other| other.call("PING").contains("BUSY"))
+    });
     node.cut(true);
     let state = || trial.registry.client().read().expect("it is in memory");
     wait_until("the lease runs out", || !state().nodes.contains_key(&node.id));
-    assert!(node.says("SCRIPT KILL", "OK"));
-    // The workers take clients in turn, and the reply would have left before these.
+    assert_eq!(others[0].call("SCRIPT KILL"), "OK");
+    // The reply would have left before these.
     for _ in 0..2 {
         wait_until("the script has ended", || node.says("PING", "PONG"));
     }
@@ -66,4 +83,33 @@ fn a_primary_that_is_started_again_leads_again() {
     assert_eq!(trial.nodes[0].client().call("GET key"), "\"value\"");
     let port = trial.nodes[0].address().port;
     wait_until("the slot map has its new port", || trial.shard().members[0].address.port == port);
+}
+
+#[test]
+fn slow_calls_of_the_registry_do_not_keep_a_node_from_leading() {
+    let trial = Trial::new(1, SHORT);
+    let node = &trial.nodes[0];
+    let term = trial.shard().term;
+    node.cut(true);
+    wait_until("the lease runs out", || node.says("GET key", NO_LEASE));
+    node.slow_down();
+    wait_until("the node leads", || trial.leads(0));
+    assert!(trial.shard().term > term);
+}
+
+/// A replica whose workers are busy cannot seal the term. It does not stop the election for ever.
+#[test]
+fn a_busy_replica_does_not_stop_an_election() {
+    let trial = Trial::new(3, SHORT);
+    let (primary, busy) = (&trial.nodes[0], &trial.nodes[1]);
+    // A worker whose script runs for long answers clients that it has already.
+    let (mut client, mut control) = (busy.client(), busy.client());
+    assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
+    assert_eq!(control.call("PING"), "PONG");
+    client.send_arguments(&[b"EVAL", b"#!lua flags=no-writes\nwhile true do end", b"0"]);
+    primary.cut(true);
+    wait_until("the other replica leads", || trial.leads(2));
+    wait_until("the script is stopped", || control.call("SCRIPT KILL") == "OK");
+    assert!(client.text().contains("Script killed by user"));
+    wait_until("the replica follows", || trial.is_in_step(1));
 }

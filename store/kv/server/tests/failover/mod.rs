@@ -5,6 +5,7 @@
 mod electing;
 mod handing_over;
 mod leasing;
+mod on_files;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,6 +124,12 @@ impl Node {
     /// It does not reach the registry, or does so again.
     fn cut(&self, is_cut: bool) {
         self.registry.set_fault(if is_cut { Fault::Unreachable } else { Fault::None });
+    }
+
+    /// Its calls of the registry take two fifths of the lease.
+    fn slow_down(&self) {
+        let request = self.lease * 2 / 5;
+        self.registry.set_fault(Fault::Delayed { request, answer: Duration::ZERO });
     }
 
     /// A field of `INFO`.

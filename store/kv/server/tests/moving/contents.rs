@@ -64,7 +64,8 @@ fn values_of_all_types_move_and_stay_after_a_restart() {
     wait_until("the source has purged its keys", || {
         fleet.first(0).client().ask("DBSIZE") == ":0\r\n"
     });
-    fleet.nodes[1].restart(3);
+    fleet.nodes[1].stop();
+    fleet.nodes[1].start(3);
     fleet.wait_until_ok();
     let mut router = Router::new(&fleet);
     assert_eq!(contents(&mut router, &keys), before, "after a restart");

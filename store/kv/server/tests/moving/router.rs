@@ -11,13 +11,11 @@ use freeport_testbed::wait::PATIENCE;
 
 use super::Fleet;
 use crate::client::Client;
+use crate::nodes::Node;
+use crate::refusals::{Refusal, refusal};
 
 /// Time until a command is sent again to a node that has refused it.
 const PAUSE: Duration = Duration::from_millis(5);
-/// Beginnings of errors by which a node says that it has not executed a command, and that another
-/// attempt may succeed.
-const REFUSALS: [&str; 5] = ["CLUSTERDOWN", "READONLY", "LOADING", "MASTERDOWN", "TRYAGAIN"];
-
 /// A client of a cluster.
 pub struct Router {
     nodes: Vec<SocketAddr>,
@@ -30,7 +28,7 @@ pub struct Router {
 impl Router {
     /// A client that knows the addresses of all nodes.
     pub fn new(fleet: &Fleet) -> Self {
-        let nodes = fleet.nodes.iter().map(|node| node.address).collect();
+        let nodes = fleet.nodes.iter().map(Node::address).collect();
         Self { nodes, clients: HashMap::new(), owners: HashMap::new(), redirections: 0 }
     }
 
@@ -57,25 +55,18 @@ impl Router {
             let client = self.clients.entry(node).or_insert_with(|| Client::connect(node));
             lines.iter().for_each(|line| client.send(line));
             let replies: Vec<Value> = lines.iter().map(|_| client.reply()).collect();
-            let refusals: Vec<String> = replies.iter().filter_map(refusal).collect();
-            let Some(last) = refusals.last() else { return replies };
-            let moved = refusals.iter().find_map(|text| text.strip_prefix("MOVED "));
-            match moved.and_then(|text| text.split(' ').nth(1)) {
+            let refusals: Vec<Refusal> = replies.iter().filter_map(refusal).collect();
+            if refusals.is_empty() {
+                return replies;
+            }
+            match refusals.iter().find_map(|refusal| refusal.place) {
                 Some(address) => {
-                    self.owners.insert(slot, address.parse().expect("an address"));
+                    self.owners.insert(slot, address);
                     self.redirections += 1;
                 }
                 None => std::thread::sleep(PAUSE),
             }
-            assert!(begun.elapsed() < PATIENCE, "nobody executes {lines:?}: {last}");
+            assert!(begun.elapsed() < PATIENCE, "nobody executes {lines:?}: {replies:?}");
         }
     }
-}
-
-/// The text of an error by which a node has refused a command.
-fn refusal(reply: &Value) -> Option<String> {
-    let Value::Error(text) = reply else { return None };
-    let text = String::from_utf8_lossy(text).into_owned();
-    let is_refusal = REFUSALS.iter().chain(&["MOVED", "EXECABORT"]).any(|it| text.starts_with(it));
-    is_refusal.then_some(text)
 }

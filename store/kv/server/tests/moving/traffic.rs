@@ -139,7 +139,7 @@ pub fn run(replicas: usize, workers: usize, disturb: impl Fn(&Fleet, &AtomicBool
 fn keys_of_others(fleet: &Fleet) -> impl Fn(usize) -> usize {
     let topology = fleet.topology().topology;
     let primaries: Vec<_> =
-        topology.shards.iter().map(|it| fleet.node(it.primary).address).collect();
+        topology.shards.iter().map(|it| fleet.node(it.primary).address()).collect();
     move |shard| {
         let mut client = Client::connect(primaries[shard]);
         client.send("KEYS *");

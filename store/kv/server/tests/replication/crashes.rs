@@ -3,18 +3,20 @@
 //! that do not read.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
 use freeport_kv_journal::faulty::FaultyDisk;
 use freeport_kv_protocol::replication::VERSION;
+use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::{Bind, Options, PersistenceOptions, Policy, Server};
 use freeport_testbed::port::free_port;
 use freeport_testbed::{number, seed, usual_or_long, wait_until};
 
 use super::{Node, catch_up, follow, with_folder};
-use crate::client::{Client, server_with};
+use crate::client::{Client, request, server_with};
 use crate::crash::process::{Launch, Process, Program};
 use crate::persistence::random::{keep_keys, run};
 
@@ -124,9 +126,12 @@ fn a_replica_is_killed_while_it_takes_a_snapshot() {
     let mut replica = Killable::start(folders[1].path(), 1);
     primary.client().call("DEBUG POPULATE 200000 key 50");
     primary.client().call("SAVE");
-    replica.client().call("SET own 1");
-    let (own, theirs) = (replica.digest(), primary.digest());
-    for _ in 0..usual_or_long(4, 40) {
+    let theirs = primary.digest();
+    for round in 0..usual_or_long(4, 40) {
+        // Its log goes another way, so it needs the whole state, whatever it has got before.
+        assert_eq!(replica.client().call(&format!("SET own {round}")), "OK");
+        let own = replica.digest();
+        assert_ne!(own, theirs);
         replica.follow(&primary);
         replica.launch.follows = None;
         wait_until("it takes a snapshot", || {
@@ -136,9 +141,50 @@ fn a_replica_is_killed_while_it_takes_a_snapshot() {
         let digest = replica.digest();
         assert!(digest == own || digest == theirs, "its keys are those of no moment");
     }
+    assert_eq!(replica.client().call("SET own last"), "OK");
     replica.follow(&primary);
     replica.catch_up(&primary);
     assert_eq!(replica.digest(), theirs);
+    assert!(primary.has("sync_partial_ok:0"), "each link needs the whole state");
+}
+
+/// A server that accepts connections, and never says anything.
+#[test]
+fn a_primary_that_is_silent_does_not_hold_its_replica() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("it has one");
+    let line = format!("REPLICAOF {} {}", address.ip(), address.port());
+    let (primary, replica) = (Node::start(1), Node::start(2));
+    let mut operator = replica.client();
+    // It would wait for longer than the test does.
+    assert_eq!(operator.call("CONFIG SET repl-timeout 100000"), "OK");
+    assert_eq!(operator.call(&line), "OK");
+    let (_first, _) = silent.accept().expect("the replica connects");
+    follow(&replica, &primary);
+    catch_up(&replica, &primary);
+    assert_eq!(operator.call(&line), "OK");
+    let (_second, _) = silent.accept().expect("the replica connects");
+    replica.stop();
+}
+
+/// Connections of replicas count for the limit of clients until they end. As in Redis, reports do
+/// not have them among the clients.
+#[test]
+fn replicas_are_bounded_as_clients_are() {
+    let primary = Node::with(Options { clients_max: 2, ..Options::default() });
+    let mut client = primary.client();
+    let mut follower = primary.client();
+    follower.send(&format!("KV.FOLLOW {VERSION} - 0 0 0"));
+    assert_eq!(follower.text(), "OK");
+    assert!(client.ask("INFO clients").contains("connected_clients:1\r\n"));
+    assert!(primary.client().is_closed(), "there are as many as may be");
+    drop(follower);
+    wait_until("it counts no more", || {
+        let mut other = primary.client();
+        // It may have been refused, and closed before this.
+        let sent = other.stream.write_all(&request(&[b"PING"]));
+        sent.is_ok() && other.try_reply().is_ok_and(|reply| reply == Value::Status(b"PONG".into()))
+    });
 }
 
 /// A server that listens on a port of its own.
@@ -235,7 +281,7 @@ fn a_replica_without_disk_space_continues_when_there_is_some() {
     assert_eq!(replica.full_syncs(), "1", "that of the begin");
 }
 
-/// The primary keeps nothing in memory for a replica that does not read, and ends its connection.
+/// A primary takes writes while a replica does not read, and ends its connection.
 #[test]
 fn a_replica_that_does_not_read_is_disconnected() {
     let primary = Node::start(1);
@@ -244,20 +290,18 @@ fn a_replica_that_does_not_read_is_disconnected() {
     let mut silent = primary.client();
     silent.send(&format!("KV.FOLLOW {VERSION} - 0 0 0"));
     assert_eq!(silent.text(), "OK");
-    wait_until("the primary knows it", || primary.info("connected_slaves") == "1");
     let value = "x".repeat(1_000_000);
     for number in 0..30 {
         assert_eq!(client.call(&format!("SET key{number} {value}")), "OK");
     }
     wait_until("the primary has ended it", || primary.info("connected_slaves") == "0");
+    assert!(silent.is_closed());
     assert_eq!(client.call("PING"), "PONG");
 }
 
 /// Bytes that are no frames end a connection, and nothing else.
 #[test]
 fn answers_that_are_none_end_the_connection() {
-    use std::io::Write;
-
     let primary = Node::start(1);
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Servers whose role changes.
 
+use std::io::Write;
+
+use freeport_kv_protocol::replication::VERSION;
 use freeport_kv_server::Options;
 use freeport_testbed::wait_until;
 
 use super::{Node, catch_up, follow};
+use crate::client::request;
 use crate::crash::process::address;
 
 #[test]
@@ -107,5 +111,12 @@ fn what_cannot_be_is_refused() {
     }
     let reply = client.call("KV.FOLLOW 999 - 1 0 0");
     assert!(reply.contains("different versions"), "{reply}");
+    let version = VERSION.to_string();
+    let words = ["KV.FOLLOW", &version, "-", "1", "0", "0"].map(str::as_bytes);
+    let both = [request(&[b"SET", b"key", b"value"]), request(&words)].concat();
+    client.stream.write_all(&both).expect("the server reads");
+    assert_eq!(client.text(), "OK");
+    let reply = client.text();
+    assert!(reply.contains("send it alone"), "{reply}");
     assert_eq!(client.call("PING"), "PONG", "the connection is one of a client still");
 }

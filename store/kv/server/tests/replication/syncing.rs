@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How replicas get to where their primary is: from its snapshot, or from where their own log ends.
 
+use std::sync::Arc;
+
+use freeport_kv_journal::faulty::FaultyDisk;
+use freeport_kv_server::{Options, PersistenceOptions, Policy};
 use freeport_testbed::wait_until;
 
 use super::{Node, catch_up, follow};
+use crate::client::server_with;
 
 /// Writes values of several kinds, with functions.
 fn fill(node: &Node, keys: usize) {
@@ -90,14 +95,29 @@ fn snapshots_do_not_disturb_replicas() {
 fn clients_of_a_replica_are_answered_after_a_snapshot() {
     let primary = Node::start(1);
     fill(&primary, 10);
-    let replica = Node::start(2);
+    let (folder, disk) = (tempfile::tempdir().expect("a folder"), Arc::new(FaultyDisk::default()));
+    let persistence = PersistenceOptions {
+        policy: Policy::Always,
+        disk: disk.clone(),
+        ..PersistenceOptions::new(folder.path().into())
+    };
+    let options = Options { workers: 2, persistence: Some(persistence), ..Options::default() };
+    let replica = Node { server: server_with(options), folder };
     fill(&replica, 3_000);
-    let mut client = replica.client();
-    client.call("CONFIG SET appendfsync always");
-    client.call("SET key value");
-    follow(&replica, &primary);
+    let (mut client, mut operator) = (replica.client(), replica.client());
+    disk.faults().hold_sync();
+    client.send("SET key value");
+    wait_until("the reply waits for the disk", || disk.faults().is_sync_held());
+    let address = primary.address();
+    // The reply to this waits as well.
+    operator.send(&format!("REPLICAOF {} {}", address.ip(), address.port()));
+    let replies = [client.try_reply(), operator.try_reply()];
+    assert!(disk.faults().is_sync_held(), "the old log is still not safe");
+    disk.faults().release_sync();
+    for reply in replies {
+        assert_eq!(reply.expect("it does not wait for the old log").to_string(), "OK");
+    }
     catch_up(&replica, &primary);
-    assert_eq!(client.call("PING"), "PONG");
     assert_eq!(client.call("GET key0"), "\"0\"");
     assert_eq!(replica.digest(), primary.digest());
 }

@@ -29,6 +29,7 @@ fn a_client_waits_for_replicas() {
     drop(two);
     wait_until("the other one has gone", || primary.info("connected_slaves") == "1");
     client.call("SET key other");
+    assert_eq!(client.call("WAIT 1 30000"), "(integer) 1");
     assert_eq!(client.call("WAIT 2 100"), "(integer) 1");
     let error = one.client().call("WAIT 1 0");
     assert!(error.starts_with("(error) ERR WAIT cannot be used with replica instances"), "{error}");
@@ -91,6 +92,10 @@ fn writes_are_refused_without_replicas() {
     wait_until("writes are accepted", || client.call("SET key other") == "OK");
     drop(replica);
     wait_until("writes are refused", || client.call("SET key third") == refused);
+    client.call("CONFIG SET min-replicas-max-lag 0");
+    assert_eq!(client.call("SET key third"), "OK", "there is no rule without a lag");
+    client.call("CONFIG SET min-replicas-max-lag 10");
+    assert_eq!(client.call("SET key third"), refused);
     client.call("CONFIG SET min-replicas-to-write 0");
     assert_eq!(client.call("SET key third"), "OK");
 }

@@ -10,7 +10,7 @@ use super::world::World;
 use super::{Flaw, ms};
 use crate::registry::{Registry, RegistryError, SwapError};
 
-/// After this time, a caller gives up.
+/// After this time, and four of a usual call's ways, a caller gives up.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 impl World {
@@ -18,12 +18,13 @@ impl World {
     pub fn call(&mut self, node: usize, call: Call) {
         let incarnation = self.nodes[node].incarnation;
         let failure = failure(&call);
+        let is_swap = matches!(call, Call::Swap(_));
         if let Some(process) = self.process(node) {
-            process.is_calling = true;
+            process.is_calling |= !is_swap;
         }
         let is_slow = self.random.u32(..100) < 3;
-        let most = ms(if is_slow { 250 } else { 10 });
-        let (request, answer) = (self.time(most), self.time(most));
+        let (least, most) = (self.latency - ms(10), ms(if is_slow { 250 } else { 10 }));
+        let (request, answer) = (least + self.time(most), least + self.time(most));
         let call = self.spoil(node, call);
         let fate = self.random.u32(..100);
         let is_lost = fate < 4 && self.has_faults;
@@ -35,7 +36,8 @@ impl World {
             let answer = Some((answer, incarnation));
             return self.later(request, request, node, None, Event::Effect(call, answer));
         }
-        self.later(PATIENCE, PATIENCE, node, Some(incarnation), Event::Answer(failure));
+        let patience = PATIENCE + 4 * least;
+        self.later(patience, patience, node, Some(incarnation), Event::Answer(failure));
     }
 
     fn time(&mut self, most: Duration) -> Duration {
@@ -111,7 +113,9 @@ impl World {
             return;
         }
         let state = self.client.read().expect("the registry answers");
-        if let Some(process) = self.process(node) {
+        let Some(process) = self.process(node) else { return };
+        process.has_news = process.is_calling;
+        if !process.is_calling {
             process.agent.saw(state, false);
             self.wake_now(node);
         }
@@ -121,7 +125,7 @@ impl World {
     pub fn answer(&mut self, node: usize, answer: Answer) {
         let now = self.nodes[node].clock.local(self.now);
         let Some(process) = self.process(node) else { return };
-        process.is_calling = false;
+        process.is_calling &= matches!(answer, Answer::Swap(_));
         let agent = &mut process.agent;
         match answer {
             Answer::Read(Some(state)) => agent.saw(state, true),
@@ -130,6 +134,9 @@ impl World {
             Answer::Swap(result) => agent.swapped(now, &result),
         }
         self.wake_now(node);
+        if self.process(node).is_some_and(|process| process.has_news) {
+            self.watch(node);
+        }
     }
 }
 

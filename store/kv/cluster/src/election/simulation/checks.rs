@@ -23,16 +23,22 @@ impl Clients {
         self.promised.retain(|(_, replicas)| *replicas >= nodes);
     }
 
-    /// A primary acknowledges a write.
+    /// A primary acknowledges a write. If its commands have stopped, the next primary has this
+    /// write, and may have answered before.
     ///
     /// # Errors
     /// A later one has done so before.
-    pub fn acknowledge(&mut self, term: u64, write: u64, replicas: usize) -> Result<(), String> {
-        if term < self.answered {
+    pub fn acknowledge(
+        &mut self,
+        (term, has_stopped): (u64, bool),
+        write: u64,
+        replicas: usize,
+    ) -> Result<(), String> {
+        if term < self.answered && !has_stopped {
             let later = self.answered;
             return Err(format!("term {term} acknowledges a write after term {later}"));
         }
-        self.answered = term;
+        self.answered = term.max(self.answered);
         self.acknowledged += 1;
         self.promised.push((write, replicas));
         Ok(())

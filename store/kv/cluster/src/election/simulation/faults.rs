@@ -89,7 +89,8 @@ impl World {
         let state = self.client.read().expect("the registry answers");
         let has_failed = |it: &&Node| {
             let has_lease = state.nodes.contains_key(&it.id);
-            !it.is_running(self.now) || it.is_cut || it.has_lost || !has_lease
+            let is_copying = it.process.as_ref().is_some_and(|process| process.is_copying);
+            !it.is_running(self.now) || it.is_cut || it.has_lost || !has_lease || is_copying
         };
         let shard = self.nodes[node].shard;
         self.nodes.iter().filter(|it| it.shard == shard).filter(has_failed).count()

@@ -19,8 +19,9 @@ struct History {
 }
 
 impl Log {
-    /// A primary begins to write.
+    /// A primary begins to write. Histories that its log has not reached are dropped.
     pub fn begin(&mut self, id: u64, term: u64) {
+        self.histories.retain(|history| history.start <= self.writes.len());
         self.histories.push(History { id, term, start: self.writes.len() });
     }
 
@@ -48,8 +49,8 @@ impl Log {
         let Some(at) = self.histories.iter().position(|history| history.id == id) else {
             return false;
         };
-        let end = self.histories.get(at + 1).map_or(self.end(), |next| next.start);
-        position <= end
+        let next = self.histories.get(at + 1).map_or(self.end(), |next| next.start);
+        position <= next.min(self.end())
     }
 
     /// Continues with at most a number of writes of another log, which has the place of this one.

@@ -4,10 +4,12 @@
 //!
 //! Nodes crash, with and without their machine, are paused, lose the registry or each other, and
 //! their clocks differ. Calls of the registry take time, their answers are lost, and a request may
-//! arrive long after its caller has given up. After each step:
+//! arrive long after its caller has given up. With some seeds, all calls take so long that a lease
+//! has to be prolonged again as soon as it was; a change of a node's part takes up to most of a
+//! lease. After each step:
 //!
 //! - at most one node of a shard may answer clients;
-//! - no primary acknowledges a write after a later one has;
+//! - no primary acknowledges a write after a later one has, unless it has handed over that write;
 //! - a new primary has every write that was acknowledged with `n` replicas, unless more than `n`
 //!   nodes had failed at once since.
 //!
@@ -36,6 +38,8 @@ enum Flaw {
     OldPositions,
     /// Clocks are slower than the margin of a lease allows.
     SlowClocks,
+    /// A lease that has to be prolonged goes before all other decisions.
+    LeaseFirst,
 }
 
 fn ms(milliseconds: u64) -> Duration {
@@ -81,4 +85,10 @@ fn positions_that_are_not_final_are_noticed() {
 fn clocks_beyond_the_margin_are_noticed() {
     let error = find(Flaw::SlowClocks);
     assert!(error.contains("two primaries") || error.contains("after term"), "{error}");
+}
+
+#[test]
+fn decisions_that_never_have_a_turn_are_noticed() {
+    let error = find(Flaw::LeaseFirst);
+    assert!(error.contains("there still is no order"), "{error}");
 }

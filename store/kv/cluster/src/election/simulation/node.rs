@@ -27,7 +27,7 @@ pub struct Node {
     pub durable: usize,
     /// The machine has lost the end of the log, and the node has not caught up since.
     pub has_lost: bool,
-    /// The machine has crashed since the last process.
+    /// The machine has crashed, and no process has had a part since.
     pub is_rebooted: bool,
     /// Its clock.
     pub clock: Clock,
@@ -71,8 +71,12 @@ pub struct Process {
     pub part: Part,
     /// Until when it may answer, by its clock.
     pub fence: Duration,
-    /// A call of the registry is under way.
+    /// A call of the registry that does not change the topology is under way.
     pub is_calling: bool,
+    /// It looks at the registry after that call.
+    pub has_news: bool,
+    /// A change of its part is under way.
+    pub is_changing: bool,
     /// Number of the event that runs the agent.
     pub run: u64,
     /// The replica gets a whole copy.
@@ -119,7 +123,7 @@ impl Node {
     /// Starts a process.
     pub fn start(&mut self, session: u64) {
         self.incarnation += 1;
-        let may_have_lost = std::mem::take(&mut self.is_rebooted);
+        let may_have_lost = self.is_rebooted;
         let (node, address) = (self.id, Address::default());
         let me = Me { node, session, address, lease: LEASE, may_have_lost };
         self.process = Some(Process {
@@ -127,6 +131,8 @@ impl Node {
             part: Part::Idle,
             fence: Duration::ZERO,
             is_calling: false,
+            has_news: false,
+            is_changing: false,
             run: 0,
             is_copying: false,
             confirmed: BTreeMap::new(),

@@ -73,7 +73,9 @@ impl World {
         }
         it.durable = if is_synced { it.log.end() } else { it.durable.min(it.log.end()) };
         it.has_lost &= it.log.end() < others.end();
-        if !process.is_copying {
+        if process.is_copying {
+            self.note_failures(node);
+        } else {
             let (id, position) = (it.id, it.log.end());
             self.soon(0, 20, leader, Event::Confirm(id, position));
         }
@@ -98,9 +100,10 @@ impl World {
         };
         let (done, waiting) = process.waiting.iter().partition(|waiting| has(waiting));
         let done: Vec<Waiting> = done;
+        let primary = (term, process.has_stopped);
         process.waiting = waiting;
         for Waiting { write, replicas, .. } in done {
-            self.clients[shard].acknowledge(term, write, replicas)?;
+            self.clients[shard].acknowledge(primary, write, replicas)?;
         }
         self.wake_now(node);
         Ok(())

@@ -50,6 +50,10 @@ pub struct World {
     pub last_number: u64,
     /// Number of changes of primaries.
     pub changes: u64,
+    /// Longest time of a usual call of the registry, each way.
+    pub latency: Duration,
+    /// An agent cannot decide while its node's part changes.
+    waits_for_changes: bool,
     pub(super) flaw: Option<Flaw>,
     pub(super) registry: MemoryRegistry,
     pub(super) client: MemoryClient,
@@ -70,6 +74,9 @@ impl World {
             digits.parse().expect("an id")
         };
         let ids: Vec<NodeId> = (0..shards * MEMBERS).map(|_| id()).collect();
+        let latency = ms([10, 10, 10, 150, 200][random.usize(..5)]);
+        // With slow calls, no lease would outlast a change.
+        let waits_for_changes = random.bool() && latency == ms(10);
         let registry = MemoryRegistry::with_time_by_hand();
         let client = registry.client();
         client.swap(None, None, &topology(&ids)).expect("a new cluster");
@@ -102,6 +109,8 @@ impl World {
             has_faults: true,
             last_number: 0,
             changes: 0,
+            latency,
+            waits_for_changes,
             flaw,
             registry,
             client,
@@ -252,9 +261,13 @@ impl World {
         loop {
             let now = self.nodes[node].clock.local(self.now);
             let facts = self.nodes[node].facts();
+            let (waits, flaw) = (self.waits_for_changes, self.flaw);
             let Some(process) = self.process(node) else { return };
-            if process.is_calling {
+            if process.is_calling || process.is_changing && waits {
                 return;
+            }
+            if flaw == Some(Flaw::LeaseFirst) {
+                process.agent.has_just_kept = false;
             }
             let action = process.agent.next(now, &facts);
             process.fence = process.agent.serves_until();
@@ -262,11 +275,9 @@ impl World {
                 Action::Read => self.call(node, Call::Read),
                 Action::Keep(presence) => self.call(node, Call::Keep(presence, now)),
                 Action::Swap(swap) => self.call(node, Call::Swap(swap)),
-                Action::Lead { term } => self.soon(0, 20, node, Event::Change(Change::Lead(term))),
-                Action::Follow(leader) => {
-                    self.soon(0, 20, node, Event::Change(Change::Follow(leader)));
-                }
-                Action::Seal => self.soon(0, 20, node, Event::Change(Change::Seal)),
+                Action::Lead { term } => self.begin_change(node, Change::Lead(term)),
+                Action::Follow(leader) => self.begin_change(node, Change::Follow(leader)),
+                Action::Seal => self.begin_change(node, Change::Seal),
                 Action::Stop => self.soon(0, 20, node, Event::Change(Change::Stop)),
                 Action::Continue => process.has_stopped = false,
                 Action::Show(_) => {}
@@ -276,6 +287,16 @@ impl World {
                 }
             }
         }
+    }
+
+    /// The part of a node changes, which waits for its workers.
+    fn begin_change(&mut self, node: usize, change: Change) {
+        if let Some(process) = self.process(node) {
+            process.is_changing = true;
+        }
+        self.nodes[node].is_rebooted = false;
+        let most = if self.random.bool() { 20 } else { 600 };
+        self.soon(0, most, node, Event::Change(change));
     }
 
     /// The agent has learned something.
@@ -288,6 +309,11 @@ impl World {
 
     fn change(&mut self, node: usize, change: Change) -> Result<(), String> {
         let now = self.nodes[node].clock.local(self.now);
+        if !matches!(change, Change::Stop)
+            && let Some(process) = self.process(node)
+        {
+            process.is_changing = false;
+        }
         if !matches!(change, Change::Stop) && self.random.u32(..100) < 2 && self.has_faults {
             if let Some(process) = self.process(node) {
                 process.agent.carried_out(now, false);
@@ -302,7 +328,6 @@ impl World {
                 self.nodes[node].log.begin(history, term);
                 self.nodes[node].has_lost = false;
                 self.changes += 1;
-                self.clients[self.nodes[node].shard].check_log(&self.nodes[node])?;
                 self.take_part(node, Part::Leads { term });
             }
             Change::Follow(leader) => {
@@ -326,6 +351,10 @@ impl World {
             process.agent.carried_out(now, true);
         }
         self.wake_now(node);
+        // A primary that was replaced while it began its term may not answer.
+        if self.nodes[node].serves(self.now).is_some() {
+            self.clients[self.nodes[node].shard].check_log(&self.nodes[node])?;
+        }
         Ok(())
     }
 
@@ -343,7 +372,6 @@ impl World {
         self.cut_links.clear();
         for node in 0..self.nodes.len() {
             self.nodes[node].is_cut = false;
-            self.nodes[node].paused_until = self.nodes[node].paused_until.min(self.now);
             if self.nodes[node].process.is_none() {
                 self.later(ms(0), ms(1_000), node, None, Event::Start);
             }

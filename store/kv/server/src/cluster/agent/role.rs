@@ -7,7 +7,7 @@ use freeport_kv_cluster::SlotSet;
 use freeport_kv_cluster::election;
 
 use super::Event;
-use crate::cluster::Stopper;
+use crate::cluster::{Stopper, boot};
 use crate::replication::{Leader, Replication, RoleError};
 use crate::shared::Shared;
 
@@ -23,12 +23,10 @@ pub enum Change {
     Follow(election::Leader),
     /// It takes no more changes.
     Seal,
-    /// Commands on slots wait.
+    /// Commands wait.
     Stop {
         /// Number of the request.
         number: u64,
-        /// The slots.
-        slots: SlotSet,
     },
     /// They continue.
     Continue,
@@ -37,16 +35,15 @@ pub enum Change {
 /// Makes changes one after the other, until there can be no more.
 pub fn run(shared: &Shared, changes: &Receiver<Change>, events: &Sender<Event>) {
     let (Some(cluster), Some(replication)) = (&shared.cluster, &shared.replication) else { return };
-    let mut stopped = SlotSet::default();
     while let Ok(change) = changes.recv() {
         let event = match change {
-            Change::Stop { number, slots } => {
-                cluster.stop(Stopper::HandOver, &slots);
-                stopped = slots;
+            // Slots that come meanwhile wait too, and the log grows not even without slots.
+            Change::Stop { number } => {
+                cluster.stop(Stopper::HandOver, &SlotSet::all());
                 Event::Stopped { number }
             }
             Change::Continue => {
-                cluster.resume(Stopper::HandOver, &std::mem::take(&mut stopped));
+                cluster.resume(Stopper::HandOver, &SlotSet::all());
                 continue;
             }
             change => match change_role(shared, replication, change) {
@@ -68,6 +65,12 @@ fn change_role(
     replication: &Replication,
     change: Change,
 ) -> Result<(), RoleError> {
+    if let Some(persistence) = &shared.options.persistence
+        && let Err(error) = boot::note(&persistence.folder)
+    {
+        // The next process is careful without need.
+        tracing::warn!(%error, "cannot note the start of the machine");
+    }
     match change {
         Change::Lead { term } => replication.lead(shared, term).map(drop),
         Change::Follow(election::Leader { node, address, term }) => {

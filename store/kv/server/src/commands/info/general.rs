@@ -47,7 +47,7 @@ pub(super) fn server(core: &Core, lines: &mut Lines) {
 pub(super) fn clients(core: &Core, lines: &mut Lines) {
     let records = core.shared.registry.all();
     let count = |flag: u32| records.iter().filter(|record| record.has(flag)).count();
-    lines.add("connected_clients", core.shared.clients.load(Ordering::Relaxed));
+    lines.add("connected_clients", core.shared.connected_clients());
     lines.add("cluster_connections", 0);
     lines.add("maxclients", core.settings.clients_max);
     lines.add("blocked_clients", count(flag::BLOCKED));

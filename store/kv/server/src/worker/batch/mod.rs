@@ -52,6 +52,11 @@ impl Batches {
         Self { has_begun: true, ticket: Some(ticket), ..Self::default() }
     }
 
+    /// The packet is a datagram, which is executed now or never.
+    fn is_datagram(&self) -> bool {
+        self.ticket.is_some()
+    }
+
     /// Takes the replies of other workers that the packet waits for, if it does.
     pub(super) fn take_gathering(&mut self) -> Option<Box<Gathering>> {
         self.gathering.take()
@@ -162,7 +167,10 @@ impl Worker {
             return false;
         }
         let Some(is_here) = self.core.route_packet(packet) else {
-            self.stop_client(client);
+            // Datagrams do not wait.
+            if !state.is_datagram() {
+                self.stop_client(client);
+            }
             return false;
         };
         if !self.core.store.has(own) {
