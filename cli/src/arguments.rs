@@ -104,4 +104,5 @@ mod tests {
         for text in ["", "GiB", "4GB", "-1", "99999999999TiB"] {
             assert!(bytes(text).is_err(), "{text}");
         }
-    }}
+    }
+}

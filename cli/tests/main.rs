@@ -27,6 +27,7 @@ mod monitor_log;
 mod monitor_names;
 mod monitor_rights;
 mod output;
+mod plan;
 mod readme;
 mod rests;
 mod run;

@@ -40,6 +40,7 @@ pub mod kv_values;
 mod memcached_request;
 mod memcached_server;
 mod monitor_messages;
+pub mod plan_profile;
 mod resp;
 mod ring;
 mod shared_queue;
@@ -58,6 +59,7 @@ pub use kv_values::kv_values;
 pub use memcached_request::memcached_request;
 pub use memcached_server::memcached_server;
 pub use monitor_messages::monitor_messages;
+pub use plan_profile::plan_profile;
 pub use resp::{resp_request, resp_value};
 pub use ring::ring;
 pub use shared_queue::shared_queue;
@@ -98,6 +100,7 @@ pub const READERS: [Reader; 31] = [
     ("kv_batch_reply", kv_batch_reply),
     ("kv_etcd", kv_etcd),
     ("kv_replication", kv_replication),
+    ("plan_profile", plan_profile),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

@@ -38,12 +38,14 @@ pub fn distance(rows: &[Row]) -> f64 {
     rows.iter().map(Row::distance).filter(|distance| distance.is_finite()).sum()
 }
 
-/// Fits the parameters of a profile that are marked as fitted.
-pub fn fit(start: &Profile, mut on_progress: impl FnMut(Progress<'_>)) -> Fit {
+/// Fits the parameters of a profile that are marked as fitted; if `only` is not empty, those of
+/// them that it names.
+pub fn fit(start: &Profile, only: &[String], mut on_progress: impl FnMut(Progress<'_>)) -> Fit {
     let mut best = start.clone();
     let mut best_rows = rows(&best);
     let (mut least, mut tries) = (distance(&best_rows), 0);
-    let parameters = fitted(start);
+    let mut parameters = fitted(start);
+    parameters.retain(|(name, _)| only.is_empty() || only.contains(name));
     let mut step = 0;
     while least > 0.0 && step < STEPS.len() {
         let before = least;

@@ -5,6 +5,7 @@ use super::certificates::TlsArguments;
 use super::functions::FunctionArguments;
 use super::replication::ReplicationArguments;
 use super::storage::{self, Loading, StorageArguments};
+use crate::arguments::bytes;
 use crate::stopping::stop_signals;
 use anyhow::Context;
 use clap::Args;

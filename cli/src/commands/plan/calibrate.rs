@@ -4,7 +4,7 @@
 use super::device::DeviceArguments;
 use crate::progress::ProgressLine;
 use crate::table::Table;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use freeport_plan_model::Profile;
 use freeport_plan_model::calibrate::fit;
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Fit the parameters that are marked as fitted, one after the other; this takes minutes
     #[arg(long, requires = "out")]
     fit: bool,
+    /// Fit only this parameter, such as `soc.doorbell`; may be repeated
+    #[arg(long = "parameter", value_name = "NAME", requires = "fit")]
+    parameters: Vec<String>,
     /// Write the fitted profile to this file
     #[arg(long, value_name = "FILE", requires = "fit")]
     out: Option<PathBuf>,
@@ -47,8 +50,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let rows = match &arguments.out {
         None => rows(&profile),
         Some(out) => {
+            let is_fitted =
+                |name: &&String| profile.origins.get(*name).is_some_and(|origin| origin.fitted);
+            if let Some(name) = arguments.parameters.iter().find(|name| !is_fitted(name)) {
+                bail!("{name} is no parameter of this profile with `fitted = true`");
+            }
             let mut line = ProgressLine::default();
-            let fit = fit(&profile, |progress| {
+            let fit = fit(&profile, &arguments.parameters, |progress| {
                 line.tell(&format!(
                     "try {}: {}, distance {:.4}",
                     progress.tries, progress.parameter, progress.distance

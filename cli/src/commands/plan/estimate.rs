@@ -14,9 +14,11 @@ const RANGE: &str = "10000000000";
 const LISTED: usize = 3;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport plan estimate --path 1 --operation read --size 64\n  \
+#[command(
+    after_help = "Example:\n  freeport plan estimate --path 1 --operation read --size 64\n  \
     freeport plan estimate --path 3-s2h --operation write --size 256KiB --json\n  \
-    freeport plan estimate --path 2 --operation read --size 64 --range 4KiB --profile my.toml")]
+    freeport plan estimate --path 2 --operation read --size 64 --range 4KiB --profile my.toml"
+)]
 pub struct Arguments {
     /// The path: rnic, 1, 2, 3-s2h, 3-h2s, dma-s2h or dma-h2s
     #[arg(long)]

@@ -15,12 +15,14 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Args)]
-#[command(after_help = "Example:\n  freeport plan estimate --path 2 --operation read --size 64\n  \
+#[command(
+    after_help = "Example:\n  freeport plan estimate --path 2 --operation read --size 64\n  \
     freeport plan sweep --svg paths.svg > paths.csv\n\n\
     Paths: 1 from clients to the host, 2 from clients to the processor of the NIC (its SoC),\n\
     3-s2h and 3-h2s between both through the NIC cores, dma-s2h and dma-h2s between both by the\n\
     DMA engine, and rnic from clients to the host over a plain NIC.\n\
-    All numbers come from a simulation with the parameters of a profile; nothing is measured.")]
+    All numbers come from a simulation with the parameters of a profile; nothing is measured."
+)]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results of estimates as texts and as JSON.
 
+use freeport_plan_model::Request;
 use freeport_plan_model::estimate::Estimate;
 use freeport_plan_model::simulator::{Flow, Load, Outcome};
-use freeport_plan_model::Request;
 use serde_json::{Value, json};
 
 /// Returns a time with its unit.

@@ -80,7 +80,7 @@ impl Load {
 }
 
 /// Requests that are measured at least, divided by their segments.
-const MEASURED: u64 = 12_000;
+const MEASURED: u64 = 8_000;
 /// Requests that are measured at least, whatever their size.
 const MEASURED_MIN: u64 = 200;
 

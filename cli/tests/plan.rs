@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `freeport plan` from the outside.
+
+use serde_json::Value;
+use std::process::Command;
+
+fn run(arguments: &[&str]) -> (String, String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
+    let output = command.arg("plan").args(arguments).output().expect("the command runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr), output.status.success())
+}
+
+#[test]
+fn an_estimate_has_latency_rate_and_limit() {
+    let (text, _, is_good) =
+        run(&["estimate", "--path", "1", "--operation", "read", "--size", "64"]);
+    assert!(is_good && text.contains("(simulated)"), "{text}");
+    assert!(text.contains("limited by  reads in flight to the host"), "{text}");
+    let arguments =
+        ["estimate", "--path", "3-s2h", "--operation", "read", "--size", "64", "--json"];
+    let (text, ..) = run(&arguments);
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(found["bottleneck"], "posting by the requester");
+    let rate = found["millions_per_second"].as_f64().expect("a rate");
+    assert!((26.1..31.9).contains(&rate), "{rate} M/s beside 29 of the study");
+    assert!(rate <= found["bound_millions_per_second"].as_f64().expect("a bound"));
+    // Equal seeds give equal bytes.
+    assert_eq!(text, run(&arguments).0);
+}
+
+#[test]
+fn loads_disturb_each_other() {
+    let (text, _, is_good) =
+        run(&["mix", "--load", "1:read:64", "--load", "3-h2s:read:64", "--json"]);
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    let of = |name: &str| found["loads"][0][name].as_f64().expect("a rate");
+    assert!(
+        is_good && of("millions_per_second") < 0.95 * of("alone_millions_per_second"),
+        "{text}"
+    );
+    for (load, reason) in [
+        ("1:read", "expected PATH:OPERATION:BYTES[:MILLIONS]"),
+        ("4:read:64", "there is no path 4; the paths are rnic, 1, 2,"),
+        ("1:look:64", "there is no operation look"),
+        ("1:read:64:0", "expected millions of requests per second above 0"),
+        ("dma-s2h:send:64", "path dma-s2h has no send"),
+    ] {
+        let (_, error, is_good) = run(&["mix", "--load", load]);
+        assert!(!is_good && error.contains(reason), "{load}: {error}");
+    }
+}
+
+#[test]
+fn a_sweep_is_csv_and_a_drawing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("paths.svg");
+    let svg = file.to_str().expect("a path");
+    let arguments =
+        ["sweep", "--operation", "read", "--size", "64", "--size", "4KiB", "--batch", "1"];
+    let (csv, _, is_good) = run(&[&arguments[..], &["--svg", svg]].concat());
+    // Seven paths, two sizes, and the names of the columns.
+    assert!(is_good && csv.lines().count() == 15, "{csv}");
+    let columns = csv.lines().next().expect("a line").split(',').count();
+    assert!(csv.lines().all(|line| line.split(',').count() >= columns), "{csv}");
+    let drawing = std::fs::read_to_string(&file).expect("a drawing");
+    assert!(
+        drawing.contains("path dma-h2s") && drawing.matches("stroke-width=\"2\"").count() == 14
+    );
+    let (_, error, is_good) = run(&["sweep", "--path", "dma-s2h", "--operation", "send"]);
+    assert!(!is_good && error.contains("a DMA engine only reads and writes"), "{error}");
+}
+
+#[test]
+fn profiles_are_printed_changed_and_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("my.toml");
+    let name = file.to_str().expect("a path");
+    let (text, ..) = run(&["profile"]);
+    let slower = text.replace("pass = { value = 300,", "pass = { value = 600,");
+    std::fs::write(&file, &slower).expect("a file");
+    let latency = |profile: &str| {
+        let read = ["estimate", "--path", "1", "--operation", "read", "--size", "8", "--json"];
+        let (text, ..) = run(&[&read[..], &["--profile", profile]].concat());
+        let found: Value = serde_json::from_str(&text).expect("JSON");
+        found["single_ns"].as_f64().expect("a latency")
+    };
+    let more = latency(name) - latency("bluefield2");
+    assert!((599.0..601.0).contains(&more), "two passes of 300 ns more, and not {more}");
+    let (text, _, is_good) = run(&["profile", "--profile", name, "--check"]);
+    assert!(is_good && text.contains("parameters, of which"), "{text}");
+
+    std::fs::write(&file, slower.replace("value = 600", "value = \"long\"")).expect("a file");
+    let (_, error, is_good) = run(&["profile", "--profile", name, "--check"]);
+    let line = 1 + slower.lines().position(|line| line.starts_with("pass =")).expect("a line");
+    let expected = format!("{name}:{line}: switch.pass: it has to be a number");
+    assert!(!is_good && error.contains(&expected), "{error}");
+    let (_, error, is_good) = run(&["profile", "--profile", "bluefield9"]);
+    assert!(!is_good && error.contains("built in are bluefield2 and bluefield3"), "{error}");
+}
+
+#[test]
+fn a_profile_is_held_against_the_study() {
+    let (text, _, is_good) = run(&["calibrate", "--json"]);
+    assert!(is_good, "{text}");
+    let rows: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let missed = rows.iter().filter(|row| row["reached"] == false);
+    assert_eq!(missed.map(|row| &row["row"]).collect::<Vec<_>>(), [30]);
+    // Another device does not have the results of this one.
+    let (text, _, is_good) = run(&["calibrate", "--profile", "bluefield3"]);
+    assert!(!is_good && text.contains("missed"), "{text}");
+}
