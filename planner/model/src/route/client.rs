@@ -60,7 +60,7 @@ impl Way<'_> {
     }
 
     /// Lays out a client's request.
-    pub(super) fn from_client(&self, route: &mut Route) {
+    pub(super) fn of_client(&self, route: &mut Route) {
         let client = &self.profile.client;
         let batch = f64::from(self.request.batch);
         (route.post, route.doorbell) = (ns(batch * client.post), ns(client.doorbell));

@@ -275,7 +275,7 @@ impl Route {
         let bytes = request.bytes / segments;
         let way = Way { profile, request, bytes };
         match request.path.requester() {
-            Side::Client => way.from_client(&mut route),
+            Side::Client => way.of_client(&mut route),
             _ if request.path.is_dma() => way.by_dma(&mut route),
             _ => way.inside(&mut route),
         }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The machine in which requests move from stage to stage.
 
+mod places;
+mod results;
+
+pub(crate) use results::{PORTS_IN, PORTS_OUT};
+
 use super::events::{Event, Events};
-use super::outcome::latencies;
 use super::resources::{Core, Credits, NicCores, Servers};
 use super::threads::{Next, Thread};
-use super::{Flow, LinkCount, Load, Outcome, Use};
-use crate::path::{Path, Side};
+use super::{LinkCount, Load};
+use crate::path::Path;
 use crate::profile::Profile;
 use crate::route::{Cores, Pool, Resource, Route, Stage, Time};
 use fastrand::Rng;
@@ -277,72 +281,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns whether a job in a stage occupies something, even for no time.
-    fn holds(&self, job: u32, stage: Stage) -> bool {
-        match stage {
-            Stage::Nic(..) | Stage::Serve(..) | Stage::Transfer { .. } => true,
-            Stage::Track { .. } | Stage::ClientPort { .. } => true,
-            Stage::Bank(..) => self.jobs[job as usize].bank != NO_BANK,
-            Stage::Delay(_) | Stage::Take(..) | Stage::Give(..) => false,
-        }
-    }
-
-    fn is_tracked(&self, job: u32) -> bool {
-        let job = &self.jobs[job as usize];
-        let route = &self.routes[self.pending[job.request as usize].load as usize];
-        job.segment < route.tracked
-    }
-
-    /// Returns the server of a stage, and counts and chooses what belongs to it.
-    fn server(&mut self, job: u32, stage: Stage) -> Option<usize> {
-        let pending = &self.pending[self.jobs[job as usize].request as usize];
-        match stage {
-            Stage::Transfer { link, bytes, packets, .. } => {
-                let count = &mut self.links[link as usize];
-                count.bytes += bytes;
-                count.packets += packets;
-                Some(link as usize)
-            }
-            Stage::Bank(side, _) => {
-                let load = &self.loads[pending.load as usize];
-                let of_target = side == load.request.path.target();
-                let banks = match of_target {
-                    true => self.routes[pending.load as usize].banks,
-                    // The requester's own buffers are spread.
-                    false if side == Side::Soc => {
-                        (self.profile.soc.channels * self.profile.soc.banks) as u32
-                    }
-                    false => 0,
-                };
-                let bank = if banks == 0 { NO_BANK } else { self.random.u32(..banks) };
-                self.jobs[job as usize].bank = bank;
-                self.occupied(job, stage)
-            }
-            _ => self.occupied(job, stage),
-        }
-    }
-
-    /// Returns the server that a job in a stage occupies.
-    fn occupied(&self, job: u32, stage: Stage) -> Option<usize> {
-        let this = &self.jobs[job as usize];
-        match stage {
-            Stage::Serve(resource, _) | Stage::Transfer { link: resource, .. } => {
-                Some(resource as usize)
-            }
-            Stage::Track { .. } => Some(Resource::Tracking as usize),
-            Stage::ClientPort { inbound, .. } => {
-                let thread = self.pending[this.request as usize].thread;
-                let machine = self.threads[thread as usize].machine as usize;
-                Some(self.ports_at + 2 * machine + usize::from(inbound))
-            }
-            Stage::Bank(_, _) if this.bank == NO_BANK => None,
-            Stage::Bank(side, _) => {
-                Some(self.banks_at[usize::from(side == Side::Soc)] + this.bank as usize)
-            }
-            Stage::Delay(_) | Stage::Nic(..) | Stage::Take(..) | Stage::Give(..) => None,
-        }
-    }
-
     /// Ends the stage of a job, starts who waited for its resource, and moves the job on.
     fn leave(&mut self, job: u32) {
         let Some(stage) = self.stage(job) else { return };
@@ -414,85 +352,7 @@ impl<'a> Machine<'a> {
         self.threads[thread as usize].completed();
         self.post(thread);
     }
-
-    pub(super) fn outcome(mut self) -> Outcome {
-        let time = (self.now - self.measured_since) as f64;
-        let since_start = self.now as f64;
-        let flow = |count: &mut Count, load: &Load| {
-            let completed = count.latencies.len() as u64;
-            let (mean, median, p99) = latencies(&mut count.latencies);
-            // Requests per picosecond, as millions per second.
-            let rate = completed as f64 / time * 1e6;
-            let rate_from_start = count.completed_ever as f64 / since_start * 1e6;
-            let goodput = rate * load.request.bytes as f64 * 8.0 / 1000.0;
-            Flow { completed, rate, goodput, mean, median, p99, rate_from_start }
-        };
-        let counts = std::mem::take(&mut self.counts);
-        let flows =
-            counts.into_iter().zip(self.loads).map(|(mut c, load)| flow(&mut c, load)).collect();
-        let uses = self.uses(time);
-        let links = Resource::ALL
-            .into_iter()
-            .zip(&self.links)
-            .filter(|(_, count)| count.bytes > 0)
-            .map(|(link, count)| (link.name(), *count))
-            .collect();
-        Outcome {
-            flows,
-            uses,
-            links,
-            time: time / 1000.0,
-            from_start: since_start / 1000.0,
-            events: self.events.scheduled(),
-        }
-    }
-
-    fn uses(&mut self, time: f64) -> Vec<Use> {
-        let now = self.now;
-        let share_of = |busy: u128, count: u32| (busy as f64 / f64::from(count) / time).min(1.0);
-        let mut uses: Vec<Use> = Resource::ALL
-            .into_iter()
-            .map(|resource| {
-                let servers = &self.servers[resource as usize];
-                Use { name: resource.name(), share: share_of(servers.busy, servers.count) }
-            })
-            .collect();
-        uses.push(Use { name: "NIC cores", share: share_of(self.nic.busy, self.nic.count) });
-        for (pool, kind) in self.pools.iter_mut().zip(Pool::ALL) {
-            pool.account(now);
-            uses.push(Use { name: kind.name(), share: share_of(pool.held, pool.count) });
-        }
-        // Of many equal ones, the busiest counts.
-        let busiest = |servers: &[Servers]| {
-            servers.iter().map(|servers| share_of(servers.busy, 1)).fold(0.0, f64::max)
-        };
-        let [host, soc] = self.banks_at;
-        let ports = &self.servers[self.ports_at..host];
-        let of = |inbound: usize| {
-            let some = ports.iter().skip(inbound).step_by(2);
-            some.map(|servers| share_of(servers.busy, 1)).fold(0.0, f64::max)
-        };
-        uses.push(Use { name: PORTS_OUT, share: of(0) });
-        uses.push(Use { name: PORTS_IN, share: of(1) });
-        uses.push(Use {
-            name: "banks of the host's memory",
-            share: busiest(&self.servers[host..soc]),
-        });
-        uses.push(Use { name: "banks of the SoC's memory", share: busiest(&self.servers[soc..]) });
-        let posting =
-            self.threads.iter().map(|thread| share_of(thread.busy, 1)).fold(0.0, f64::max);
-        uses.push(Use { name: "posting by the requester", share: posting });
-        uses.sort_by(|a, b| b.share.total_cmp(&a.share));
-        uses
-    }
 }
-
-/// Names of the ports of clients' machines, in each direction.
-pub(crate) const PORTS_OUT: &str = "ports of clients, sending";
-pub(crate) const PORTS_IN: &str = "ports of clients, receiving";
-
-/// Mark of a job whose memory access ends in a cache.
-const NO_BANK: u32 = u32::MAX;
 
 /// Puts an item into a free place, or behind all others.
 fn insert<T>(items: &mut Vec<T>, free: &mut Vec<u32>, item: T) -> u32 {
