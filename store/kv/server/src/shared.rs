@@ -57,7 +57,8 @@ pub struct Shared {
     pub table: Arc<Table<Action>>,
     /// Parameters.
     pub configuration: Configuration,
-    /// Changes with every parameter, pause and monitor; workers compare it.
+    /// Changes with every parameter, pause, monitor and prefix of keys whose changes are broadcast;
+    /// workers compare it.
     pub version: Arc<AtomicU64>,
     /// Counts of each worker.
     pub statistics: Vec<Arc<Statistics>>,
@@ -141,6 +142,7 @@ impl Shared {
             registry: Clients::default(),
             table,
             configuration: Configuration::new(&options),
+            trackers: Trackers::new(mailboxes.len(), version.clone()),
             version,
             statistics,
             slow_log: SlowLog::default(),
@@ -154,7 +156,6 @@ impl Shared {
             pause: Mutex::new(None),
             monitors: Mutex::new(vec![]),
             options,
-            trackers: Trackers::new(mailboxes.len()),
             mailboxes,
             channels: Channels::default(),
             library: Library::default(),

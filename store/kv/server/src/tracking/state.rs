@@ -78,9 +78,7 @@ impl Client {
     /// Ends tracking, if it was on. Keys that the client has read stay in the tables.
     pub fn stop_tracking(&mut self, shared: &Shared) {
         let Some(tracking) = self.tracking.take() else { return };
-        if shared.trackers.remove(self.id(), &tracking.prefixes) {
-            shared.has_changed();
-        }
+        shared.trackers.remove(self.id(), &tracking.prefixes);
         self.follow_tracking();
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use freeport_kv_commands::{Reader, ReaderCounts};
@@ -19,6 +20,8 @@ pub type Changes = BTreeMap<Arc<[u8]>, u64>;
 #[derive(Debug)]
 pub struct Trackers {
     tables: RwLock<Tables>,
+    /// Changes with the prefixes; workers compare it.
+    version: Arc<AtomicU64>,
     /// Sizes of the tables of all shards.
     counts: Vec<Arc<ReaderCounts>>,
 }
@@ -32,10 +35,10 @@ struct Tables {
 }
 
 impl Trackers {
-    /// No clients, of a number of workers.
-    pub fn new(workers: usize) -> Self {
+    /// No clients, of a number of workers, which compare a version.
+    pub fn new(workers: usize, version: Arc<AtomicU64>) -> Self {
         let counts = (0..workers).map(|_| Arc::default()).collect();
-        Self { tables: RwLock::default(), counts }
+        Self { tables: RwLock::default(), version, counts }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Tables> {
@@ -51,9 +54,8 @@ impl Trackers {
         self.counts[shard].clone()
     }
 
-    /// A client tracks, and gets all changes of keys with some prefixes. Returns whether one of
-    /// these is new to all clients.
-    pub fn add<'p>(&self, reader: Reader, prefixes: impl Iterator<Item = &'p [u8]>) -> bool {
+    /// A client tracks, and gets all changes of keys with some prefixes.
+    pub fn add<'p>(&self, reader: Reader, prefixes: impl Iterator<Item = &'p [u8]>) {
         let mut tables = self.write();
         tables.clients.insert(reader.client, reader.worker);
         let before = tables.prefixes.len();
@@ -63,11 +65,11 @@ impl Trackers {
                 readers.push(reader);
             }
         }
-        tables.prefixes.len() != before
+        self.note_prefixes(&tables, before);
     }
 
-    /// A client tracks no more. Returns whether one of its prefixes was that of no other client.
-    pub fn remove(&self, client: u64, prefixes: &BTreeSet<Vec<u8>>) -> bool {
+    /// A client tracks no more.
+    pub fn remove(&self, client: u64, prefixes: &BTreeSet<Vec<u8>>) {
         let mut tables = self.write();
         tables.clients.remove(&client);
         let before = tables.prefixes.len();
@@ -79,7 +81,15 @@ impl Trackers {
                 }
             }
         }
-        tables.prefixes.len() != before
+        self.note_prefixes(&tables, before);
+    }
+
+    /// Makes the workers look at the prefixes, if their number has changed. The lock is held still:
+    /// the next client that names the same prefix, which is not new for it, may rely on this.
+    fn note_prefixes(&self, tables: &Tables, before: usize) {
+        if tables.prefixes.len() != before {
+            self.version.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// All prefixes.
@@ -147,14 +157,25 @@ pub fn by_worker(readers: impl Iterator<Item = Reader>) -> BTreeMap<u16, Vec<u64
 mod tests {
     use super::*;
 
+    /// Returns whether the workers look at the prefixes again.
     fn add(trackers: &Trackers, client: u64, prefixes: &[&[u8]]) -> bool {
         let worker = (client % 2) as u16;
-        trackers.add(Reader { client, worker }, prefixes.iter().copied())
+        changes(trackers, || trackers.add(Reader { client, worker }, prefixes.iter().copied()))
+    }
+
+    fn remove(trackers: &Trackers, client: u64, prefix: &[u8]) -> bool {
+        changes(trackers, || trackers.remove(client, &[prefix.to_vec()].into()))
+    }
+
+    fn changes(trackers: &Trackers, act: impl FnOnce()) -> bool {
+        let before = trackers.version.load(Ordering::Relaxed);
+        act();
+        trackers.version.load(Ordering::Relaxed) != before
     }
 
     #[test]
     fn each_prefix_has_its_clients() {
-        let trackers = Trackers::new(2);
+        let trackers = Trackers::new(2, Arc::default());
         assert!(!add(&trackers, 1, &[]) && add(&trackers, 2, &[b"a:", b"b:"]));
         assert!(add(&trackers, 3, &[b"a:", b""]) && !add(&trackers, 4, &[b"a:"]));
         let changes: Changes =
@@ -167,8 +188,7 @@ mod tests {
         let messages: Vec<_> = messages.map(|(worker, it, to)| (worker, count(&it), to)).collect();
         assert_eq!(messages, [(1, 3, vec![3]), (0, 2, vec![2, 4]), (1, 2, vec![3])]);
         assert_eq!(trackers.everyone(), [(0, vec![2, 4]), (1, vec![1, 3])].into());
-        assert!(!trackers.remove(3, &[b"a:".to_vec()].into()));
-        assert!(trackers.remove(3, &[b"".to_vec()].into()));
+        assert!(!remove(&trackers, 3, b"a:") && remove(&trackers, 3, b""));
         assert_eq!((trackers.clients(), trackers.prefix_count()), (3, 2));
     }
 }

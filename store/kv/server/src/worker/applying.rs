@@ -42,6 +42,8 @@ impl Core {
         let mut copying = self.copying.take().unwrap_or_else(|| Box::new(new()));
         let begun = Instant::now();
         while let Some(batch) = feed.take() {
+            // A client may have begun to follow keys here before the primary executed the batch.
+            self.follow();
             if !replication.is_present(attempt) {
                 feed.end(None);
                 break;

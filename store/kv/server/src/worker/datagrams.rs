@@ -104,6 +104,8 @@ impl Worker {
                 if !port.receive(inbox) {
                     break;
                 }
+                // As after a read from a connection.
+                self.core.follow();
                 self.core.begin_commands();
                 inbox.iter().for_each(|datagram| self.serve_datagram(port, &datagram));
                 self.core.end_commands();
@@ -165,10 +167,11 @@ impl Worker {
         let packet = Packet { batch, operations, payload, limits };
         let is_taken = self.execute_packet((&mut state, client), packet, &mut port.replies);
         // Datagrams do not wait for each other.
-        client.is_suspended = false;
+        (client.is_suspended, client.is_paused) = (false, false);
         let has_written = self.core.records() != records;
         if !is_taken {
-            // The slots are stopped, or consequences of an earlier datagram took the shard away.
+            // The slots are stopped, requests are paused since this turn, or consequences of an
+            // earlier datagram took the shard away.
             self.core.statistics.datagrams.dropped.add(1);
         } else if let Some(gathering) = state.take_gathering() {
             port.pending.insert(ticket, Underway { target, has_written, gathering });

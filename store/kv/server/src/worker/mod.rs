@@ -29,6 +29,8 @@ mod logging;
 mod measuring;
 mod memcached;
 mod memory;
+#[cfg(test)]
+mod midway;
 mod network;
 mod parcels;
 mod polling;

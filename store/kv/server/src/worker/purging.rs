@@ -33,8 +33,12 @@ impl Worker {
             let order = moving.purges.order();
             self.purging = Purging { order, cursor: 0, is_active: true };
         }
-        if self.purging.is_active && self.can_purge() {
-            self.purge_for_a_turn();
+        if self.purging.is_active {
+            // The order may be newer than this turn, and what the worker has to know older.
+            self.core.follow();
+            if self.can_purge() {
+                self.purge_for_a_turn();
+            }
         }
     }
 

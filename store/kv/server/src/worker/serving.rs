@@ -109,6 +109,8 @@ impl Worker {
     /// Executes the requests among received bytes; returns the number of bytes that are not needed
     /// any more.
     fn execute_received(&mut self, connection: &mut Connection, received: &[u8]) -> usize {
+        // The client may have sent them when it knew of something that is newer than this turn.
+        self.core.follow();
         let Connection { output, peer, .. } = connection;
         let progress = match peer {
             Peer::Resp { reader, client } => {

@@ -39,6 +39,7 @@ impl Worker {
             self.core.end_idle_sessions();
         }
         if self.core.is_evicting {
+            self.core.follow();
             self.core.evict_more();
             self.follow_removals();
         }
@@ -51,6 +52,7 @@ impl Worker {
     /// that are evicted. While writes are paused, nothing changes.
     fn remove_keys(&mut self) {
         let core = &mut self.core;
+        core.follow();
         if core.now_ms < core.effects.paused_until_ms {
             return;
         }

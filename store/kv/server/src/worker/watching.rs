@@ -33,6 +33,11 @@ const MAY_WRITE: [&str; 7] =
 
 impl Core {
     /// Follows the parameters, if they have changed.
+    ///
+    /// A client that has got the reply to a change relies on it, and so does everybody who hears
+    /// of that reply. So a worker follows whenever it has taken up something to execute, before it
+    /// executes it: bytes of clients, datagrams, messages of other workers, batches of a primary.
+    /// Once at the begin of a turn is not enough, because these may come later.
     #[inline]
     pub fn follow(&mut self) {
         if self.shared.version.load(Ordering::Acquire) != self.settings.version {

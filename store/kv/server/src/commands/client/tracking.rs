@@ -153,9 +153,7 @@ fn start(context: &mut Context<'_>, mut options: Options<'_>) {
     let origin = &record.origin;
     let worker = u16::try_from(origin.worker).expect("there are at most 64 workers");
     let reader = Reader { client: origin.id, worker };
-    if context.core.shared.trackers.add(reader, options.prefixes.into_iter()) {
-        context.core.shared.has_changed();
-    }
+    context.core.shared.trackers.add(reader, options.prefixes.into_iter());
     context.client.follow_tracking();
 }
 
