@@ -21,7 +21,7 @@ fn an_estimate_has_latency_rate_and_limit() {
         ["estimate", "--path", "3-s2h", "--operation", "read", "--size", "64", "--json"];
     let (text, ..) = run(&arguments);
     let found: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(found["bottleneck"], "posting by the requester");
+    assert_eq!(found["bottleneck"], "cores of the SoC");
     let rate = found["millions_per_second"].as_f64().expect("a rate");
     assert!((26.1..31.9).contains(&rate), "{rate} M/s beside 29 of the study");
     assert!(rate <= found["bound_millions_per_second"].as_f64().expect("a bound"));

@@ -2,7 +2,7 @@
 //! Estimates of requests: latency, throughput, and the resource that limits it.
 
 use crate::bounds::{Limit, limits};
-use crate::path::Operation;
+use crate::path::{Operation, Path};
 use crate::profile::Profile;
 use crate::route::Request;
 use crate::simulator::{Flow, Load, Outcome, simulate};
@@ -39,15 +39,29 @@ pub enum EstimateError {
         /// Largest accepted value.
         most: u64,
     },
-    /// No loads, or a load that offers nothing.
-    #[error("a mix needs loads, and each has to offer more than nothing")]
+    /// No loads.
+    #[error("a mix needs loads")]
     NoLoad,
+    /// A rate that cannot be offered.
+    #[error("a load offers from {least} to {most} million requests per second, and not {0}",
+            least = OFFERED.0, most = OFFERED.1)]
+    Offered(f64),
+    /// The plain NIC beside paths of the device.
+    #[error("path rnic belongs to another device, and cannot share one with other paths")]
+    TwoDevices,
+    /// Too few requests are completed in a simulation of bearable length.
+    #[error("too few requests are completed to estimate them; ask for fewer in flight")]
+    NotSteady,
 }
 
 /// Largest payload of a request in bytes.
 const BYTES_MAX: u64 = 1 << 30;
 /// Largest batch.
-const BATCH_MAX: u64 = 1024;
+const BATCH_MAX: u64 = 256;
+/// Rates that can be offered, in millions of requests per second.
+const OFFERED: (f64, f64) = (1e-6, 1e6);
+/// Most requests of a load that are in flight.
+const IN_FLIGHT_MAX: u64 = 1 << 17;
 
 impl Request {
     /// Checks whether the profile's device can carry out the request.
@@ -95,10 +109,21 @@ pub struct Estimate {
 /// # Errors
 /// The device cannot carry out such requests.
 pub fn estimate(profile: &Profile, request: Request, seed: u64) -> Result<Estimate, EstimateError> {
-    let load = Load::full(profile, request);
-    let full = estimate_mix(profile, &[load], seed)?;
+    estimate_load(profile, &Load::full(profile, request), seed)
+}
+
+/// Estimates requests of one kind that given threads post, on an idle machine.
+///
+/// # Errors
+/// The device cannot carry out such requests, or too few are completed.
+pub fn estimate_load(profile: &Profile, load: &Load, seed: u64) -> Result<Estimate, EstimateError> {
+    let request = load.request;
+    let full = estimate_mix(profile, &[*load], seed)?;
+    if !full.is_steady {
+        return Err(EstimateError::NotSteady);
+    }
     let single = estimate_mix(profile, &[Load::single(request)], seed)?.flows[0];
-    let limit = limits(profile, &load)[0];
+    let limit = limits(profile, load)[0];
     Ok(Estimate { request, single, full, limit })
 }
 
@@ -113,15 +138,26 @@ pub fn estimate_mix(
 ) -> Result<Outcome, EstimateError> {
     for load in loads {
         load.request.check(profile)?;
-        if load.offered.is_some_and(|offered| offered <= 0.0 || !offered.is_finite()) {
-            return Err(EstimateError::NoLoad);
+        let (least, most) = OFFERED;
+        if let Some(offered) = load.offered.filter(|offered| !(least..=most).contains(offered)) {
+            return Err(EstimateError::Offered(offered));
         }
-        if load.machines == 0 || load.threads == 0 {
-            return Err(EstimateError::NoLoad);
+        for (name, value, most) in [
+            ("the number of machines", load.machines.into(), 1024),
+            ("the number of threads", load.threads.into(), 4096),
+            ("the number of requests in flight", load.in_flight(), IN_FLIGHT_MAX),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(EstimateError::Range { name, value, least: 1, most });
+            }
         }
     }
-    if loads.is_empty() {
-        return Err(EstimateError::NoLoad);
+    let plain = loads.iter().filter(|load| load.request.path == Path::Rnic).count();
+    match plain {
+        _ if loads.is_empty() => return Err(EstimateError::NoLoad),
+        0 => {}
+        all if all == loads.len() => {}
+        _ => return Err(EstimateError::TwoDevices),
     }
     Ok(simulate(profile, loads, seed).expect("the operations were checked"))
 }

@@ -18,7 +18,7 @@ pub mod simulator;
 pub mod study;
 pub mod sweep;
 
-pub use estimate::{Estimate, EstimateError, estimate, estimate_mix};
+pub use estimate::{Estimate, EstimateError, estimate, estimate_load, estimate_mix};
 pub use path::{Operation, Path, Side};
 pub use profile::{Profile, ProfileError};
 pub use route::Request;

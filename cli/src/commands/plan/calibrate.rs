@@ -9,9 +9,10 @@ use clap::Args;
 use freeport_plan_model::Profile;
 use freeport_plan_model::calibrate::fit;
 use freeport_plan_model::profile::with_values;
-use freeport_plan_model::study::{Row, rows};
+use freeport_plan_model::study::{Basis, Row, rows};
 use serde_json::json;
-use std::fs;
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,7 +23,8 @@ const WIDEST: usize = 60;
 #[command(after_help = "Example:\n  freeport plan calibrate\n  \
     freeport plan calibrate --profile my.toml --fit --out fitted.toml\n\n\
     The results are those of the study of BlueField-2 (OSDI 2023), rows 1 to 31 of its table. The\n\
-    status is 1 if a row that the model has is not reached.")]
+    status is 1 if a row that the model has is not reached. Basis: a parameter of the profile states\n\
+    the result (given), was fitted to it (fitted), or none names it (follows).")]
 pub struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,
@@ -55,6 +57,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             if let Some(name) = arguments.parameters.iter().find(|name| !is_fitted(name)) {
                 bail!("{name} is no parameter of this profile with `fitted = true`");
             }
+            let mut file =
+                File::create(out).with_context(|| format!("writing {}", out.display()))?;
             let mut line = ProgressLine::default();
             let fit = fit(&profile, &arguments.parameters, |progress| {
                 line.tell(&format!(
@@ -65,20 +69,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             drop(line);
             let values: Vec<(&str, f64)> =
                 fit.changed.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-            fs::write(out, with_values(&name, &text, &values)?)
+            file.write_all(with_values(&name, &text, &values)?.as_bytes())
                 .with_context(|| format!("writing {}", out.display()))?;
             fit.rows
         }
     };
     match arguments.json {
-        true => rows.iter().for_each(|row| println!("{}", line(row))),
-        false => print!("{}", table(&rows)),
+        true => rows.iter().for_each(|row| println!("{}", line(&profile, row))),
+        false => print!("{}", table(&profile, &rows)),
     }
     let is_missed = |row: &Row| row.distance().is_finite() && !row.is_reached();
     Ok(if rows.iter().any(is_missed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn line(row: &Row) -> serde_json::Value {
+fn line(profile: &Profile, row: &Row) -> serde_json::Value {
     let [low, high] = [row.ours.0, row.ours.1].map(|it| it.is_finite().then_some(it));
     json!({
         "row": row.number,
@@ -87,13 +91,14 @@ fn line(row: &Row) -> serde_json::Value {
         "accepted": [row.accepted.0, row.accepted.1],
         "model": [low, high],
         "unit": row.unit,
+        "basis": Basis::of(profile, row.number).name(),
         "reached": row.is_reached(),
         "how": row.how,
     })
 }
 
-fn table(rows: &[Row]) -> String {
-    let mut table = Table::new(["row", "result", "published", "model", ""], WIDEST);
+fn table(profile: &Profile, rows: &[Row]) -> String {
+    let mut table = Table::new(["row", "result", "published", "model", "basis", ""], WIDEST);
     for row in rows {
         let state = match (row.is_reached(), row.distance().is_finite()) {
             (true, _) => "",
@@ -105,8 +110,9 @@ fn table(rows: &[Row]) -> String {
             row.metric.to_owned(),
             row.published.to_owned(),
             row.ours_text(),
+            Basis::of(profile, row.number).name().to_owned(),
             state.to_owned(),
         ]);
     }
-    table.text("  ", [true, false, false, false, false])
+    table.text("  ", [true, false, false, false, false, false])
 }

@@ -6,7 +6,7 @@ use super::results::{estimate_json, rate, request, time};
 use crate::arguments::bytes;
 use clap::Args;
 use freeport_plan_model::estimate::Estimate;
-use freeport_plan_model::{Operation, Path, Request, estimate};
+use freeport_plan_model::{Load, Operation, Path, Request, estimate_load};
 
 /// Range of addresses in the study's measurements, in bytes.
 const RANGE: &str = "10000000000";
@@ -35,6 +35,13 @@ pub struct Arguments {
     /// Range of addresses over which requests are spread at random
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = RANGE)]
     range: usize,
+    /// Machines that post requests; of the profile without this option, and one for paths inside a
+    /// machine
+    #[arg(long, value_name = "NUMBER")]
+    machines: Option<u32>,
+    /// Threads of each machine; of the profile without this option
+    #[arg(long, value_name = "NUMBER")]
+    threads: Option<u32>,
     #[command(flatten)]
     device: DeviceArguments,
     /// Print one JSON object
@@ -51,7 +58,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { path, operation, batch, .. } = *arguments;
     let (bytes, range) = (arguments.size as u64, arguments.range as u64);
     let request = Request { path, operation, bytes, batch, range };
-    let found = estimate(&profile, request, arguments.device.seed)?;
+    let mut load = Load::full(&profile, request);
+    load.machines = arguments.machines.unwrap_or(load.machines);
+    load.threads = arguments.threads.unwrap_or(load.threads);
+    let found = estimate_load(&profile, &load, arguments.device.seed)?;
     match arguments.json {
         true => println!("{}", estimate_json(&profile.name, &found)),
         false => print!("{}", text(&profile.name, &found)),

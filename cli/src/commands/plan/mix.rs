@@ -79,7 +79,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{}", joined([head, outcome_json(&together)]));
         return Ok(());
     }
-    println!("{}: {} loads together (simulated)", profile.name, loads.len());
+    let plural = if loads.len() == 1 { "" } else { "s" };
+    println!("{}: {} load{plural} together (simulated)", profile.name, loads.len());
     for ((one, flow), alone) in flows() {
         println!(
             "  {}: {}, {:.1} Gbit/s, latency {} (99 % below {}); alone {}",
@@ -92,6 +93,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     println!("  limited by {}", together.bottleneck());
+    if !together.is_steady {
+        println!("  not steady: a load completed too few requests beside the others to say much");
+    }
     Ok(())
 }
 

@@ -46,6 +46,7 @@ pub fn request_json(request: &Request) -> Value {
 /// Returns results of a load as a JSON object.
 pub fn flow_json(flow: &Flow) -> Value {
     json!({
+        "completed": flow.completed,
         "millions_per_second": flow.rate,
         "gbps": flow.goodput,
         "mean_ns": flow.mean,
@@ -60,11 +61,13 @@ pub fn outcome_json(outcome: &Outcome) -> Value {
     let uses: Vec<Value> =
         used.map(|it| json!({ "resource": it.name, "share": it.share })).collect();
     let links = outcome.links.iter().map(|(name, count)| {
-        let gbps = count.bytes as f64 * 8.0 / outcome.from_start;
+        let gbps = count.bytes as f64 * 8.0 / outcome.time;
         json!({ "link": name, "gbps": gbps, "packets": count.packets, "bytes": count.bytes })
     });
     json!({
         "kind": "simulated",
+        "is_steady": outcome.is_steady,
+        "seconds": outcome.time / 1e9,
         "bottleneck": outcome.bottleneck(),
         "uses": uses,
         "links": links.collect::<Vec<_>>(),

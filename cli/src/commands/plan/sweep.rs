@@ -6,9 +6,10 @@ use super::plot;
 use super::results::estimate_json;
 use crate::arguments::bytes;
 use crate::progress::ProgressLine;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use freeport_plan_model::estimate::Estimate;
+use freeport_plan_model::estimate::EstimateError::{Message, NoOperation};
 use freeport_plan_model::sweep::sweep;
 use freeport_plan_model::{Operation, Path, Request};
 use std::fs;
@@ -35,7 +36,10 @@ pub struct Arguments {
     /// Requests that are posted with one doorbell; 1, 4 and 32 without this option; may be repeated
     #[arg(long = "batch", value_name = "NUMBER")]
     batches: Vec<u32>,
-    /// Draw latency and rate by size to this file
+    /// Range of addresses over which requests are spread at random; 10 GB without this option
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    range: Option<usize>,
+    /// Draw latency and rate by size to this file, with the smallest batch
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -56,6 +60,8 @@ impl Arguments {
             for operation in or(&self.operations, &Operation::ALL) {
                 for size in or(&self.sizes, &SIZES) {
                     let one = Request::new(path, operation, size as u64);
+                    let range = self.range.map_or(one.range, |range| range as u64);
+                    let one = Request { range, ..one };
                     requests.extend(batches.iter().map(|batch| Request { batch: *batch, ..one }));
                 }
             }
@@ -76,19 +82,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         line.tell(&format!("{done} of {} estimates", requests.len()));
     });
     drop(line);
-    // Operations that a path does not have are left out, unless nothing remains.
+    // What a path does not have is left out, unless nothing remains.
     let mut estimates: Vec<Estimate> = vec![];
     let mut refused = None;
     for result in results {
         match result {
             Ok(estimate) => estimates.push(estimate),
-            Err(error) => refused = Some(error),
+            Err(error @ (NoOperation { .. } | Message { .. })) => refused = Some(error),
+            Err(error) => return Err(error.into()),
         }
     }
     if let (true, Some(error)) = (estimates.is_empty(), refused) {
         return Err(error.into());
     }
     if let Some(file) = &arguments.svg {
+        if estimates.iter().all(|it| it.request.bytes == 0) {
+            bail!("a drawing has payloads on its axis: ask for a --size above 0");
+        }
         let drawing = plot::svg(&profile.name, &estimates);
         fs::write(file, drawing).with_context(|| format!("writing {}", file.display()))?;
     }
@@ -100,13 +110,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn csv(device: &str, estimates: &[Estimate]) -> String {
-    let head = "device,path,operation,bytes,batch,single_ns,millions_per_second,gbps,median_ns,\
+    let head = "device,path,operation,bytes,batch,range_bytes,single_ns,millions_per_second,gbps,median_ns,\
                 p99_ns,bottleneck,bound_millions_per_second,bound_resource\n";
     let line = |estimate: &Estimate| {
-        let Request { path, operation, bytes, batch, .. } = estimate.request;
+        let Request { path, operation, bytes, batch, range } = estimate.request;
         let flow = estimate.full.flows[0];
         format!(
-            "{},{path},{operation},{bytes},{batch},{:.0},{:.6},{:.3},{:.0},{:.0},{},{:.6},{}\n",
+            "{},{path},{operation},{bytes},{batch},{range},{:.0},{:.6},{:.3},{:.0},{:.0},{},{:.6},{}\n",
             quoted(device),
             estimate.single.median,
             flow.rate,

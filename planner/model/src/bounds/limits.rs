@@ -23,7 +23,7 @@ pub fn limits(profile: &Profile, load: &Load) -> Vec<Limit> {
     let mut limits: Vec<Limit> =
         shares.into_iter().map(|(name, share)| Limit { name, rate: 1.0 / share }).collect();
     // Requests in flight, divided by the least time that one of them takes.
-    let in_flight = f64::from(load.machines * load.threads * load.window);
+    let in_flight = load.in_flight() as f64;
     let least = (route.post + least_time(&route)) as f64 / 1e6;
     limits.push(Limit { name: "latency of requests in flight", rate: in_flight / least });
     limits.sort_by(|a, b| a.rate.total_cmp(&b.rate));
@@ -77,19 +77,20 @@ fn shares_of(profile: &Profile, load: &Load, route: &Route) -> Vec<(&'static str
                 };
                 add(name, time, f64::from(route.banks));
             }
-            Stage::Track { tracked, untracked } => {
-                let (known, all) = (f64::from(route.tracked), f64::from(route.segments));
-                let time = tracked as f64 * known + untracked as f64 * (all - known);
-                shares.add(Resource::Tracking.name(), time, 1.0);
-            }
+            Stage::Track { .. } => {}
             Stage::Bank(..) | Stage::Delay(_) | Stage::Take(..) | Stage::Give(..) => {}
         }
     }
+    shares.add(Resource::Tracking.name(), tracking(route) as f64, 1.0);
     for (pool, held) in held_credits(route) {
         shares.add(pool.name(), held as f64, f64::from(pool.credits(profile)));
     }
-    let threads = f64::from(load.machines * load.threads * load.request.batch);
-    shares.add("posting by the requester", (route.post + route.doorbell) as f64, threads);
+    let posting = (route.post + route.doorbell) as f64 / f64::from(load.request.batch);
+    let threads = f64::from(load.machines) * f64::from(load.threads);
+    if let Some(cores) = route.poster {
+        shares.add(cores.name(), posting, f64::from(cores.servers(profile)));
+    }
+    shares.add("posting by the requester", posting, threads);
     shares.0
 }
 
@@ -103,12 +104,28 @@ fn nic_cores(profile: &Profile, path: Path) -> f64 {
     }
 }
 
+/// Returns the time of the NIC's tracking of all segments.
+fn tracking(route: &Route) -> Time {
+    let of = |stages: &[Stage], segments: std::ops::Range<u32>| {
+        let known = u64::from(route.tracked.clamp(segments.start, segments.end) - segments.start);
+        let others = u64::from(segments.end - segments.start) - known;
+        let sum = stages.iter().map(|stage| match stage {
+            Stage::Track { tracked, untracked } => known * tracked + others * untracked,
+            _ => 0,
+        });
+        sum.sum::<Time>()
+    };
+    let last = route.segments - 1;
+    of(&route.each, 0..last) + of(&route.last, last..route.segments)
+}
+
 /// Returns the pools of a way, and the credits of a request multiplied by the least time in
 /// picoseconds that it holds them.
 fn held_credits(route: &Route) -> Vec<(Pool, Time)> {
-    let parts = [(&route.before, 1), (&route.each, route.segments), (&route.after, 1)];
+    let each = (&route.each, route.segments - 1);
+    let parts = [(&route.before, 1), each, (&route.last, 1), (&route.after, 1)];
     let mut held = vec![];
-    for (stages, times) in parts {
+    for (stages, times) in parts.into_iter().filter(|(_, times)| *times > 0) {
         let mut taken: Vec<(Pool, u32, Time)> = vec![];
         for stage in stages {
             match *stage {
@@ -142,6 +159,7 @@ fn least(stage: Stage) -> Time {
 
 /// Returns the least time of a request with one segment after the other in the pipeline.
 fn least_time(route: &Route) -> Time {
-    let parts = [&route.before, &route.each, &route.after];
+    // The last segment may be the shortest.
+    let parts = [&route.before, &route.last, &route.after];
     parts.into_iter().flatten().copied().map(least).sum()
 }

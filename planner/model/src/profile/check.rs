@@ -3,6 +3,9 @@
 
 use super::{Profile, SECTIONS};
 
+/// Largest number of requests of all clients in flight.
+const IN_FLIGHT_MAX: f64 = 65_536.0;
+
 impl Profile {
     /// Returns whether a parameter is in its range and contradicts no other one.
     pub fn is_possible(&self, name: &str) -> bool {
@@ -38,6 +41,15 @@ impl Profile {
             if !(mtu as u64).is_power_of_two() || mtu.fract() != 0.0 {
                 return Some((field, format!("{mtu} is not a power of two")));
             }
+        }
+        let client = &self.client;
+        let in_flight = client.machines * client.threads * client.window;
+        if in_flight > IN_FLIGHT_MAX {
+            let reason = format!(
+                "client.machines, client.threads and client.window allow {in_flight} requests in \
+                 flight; at most {IN_FLIGHT_MAX} can be simulated"
+            );
+            return Some(("client.window", reason));
         }
         if nic.untracked > network.rate {
             let reason = format!("it is more than network.rate, {} Gbps", network.rate);

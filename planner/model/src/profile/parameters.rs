@@ -219,6 +219,8 @@ section! {
     End {
         /// Cores of the processor.
         cores: "count", 1..4096;
+        /// Further cores that post requests; 0 if those that answer messages post as well.
+        posting_cores: "count", 0..4096;
         /// Time of a core for posting a request.
         post: "ns", 0..1_000_000;
         /// Time of a core for a doorbell, which is rung for each batch of requests.

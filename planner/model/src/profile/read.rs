@@ -134,7 +134,7 @@ impl Reader<'_> {
         let fitted = match table.get("fitted") {
             None => false,
             Some(item) => {
-                let wrong = || self.wrong(item, field, "true or false behind `fitted`");
+                let wrong = || self.wrong(item, field, "true or false for `fitted`");
                 item.as_bool().ok_or_else(wrong)?
             }
         };
@@ -149,7 +149,7 @@ impl Reader<'_> {
             let problem = Problem::Range { value, unit, least, most };
             return Err(self.error(item.span(), field, problem));
         }
-        if unit == "count" && value.fract() != 0.0 {
+        if ["count", "B"].contains(&unit) && value.fract() != 0.0 {
             return Err(self.wrong(item, field, "a whole number"));
         }
         Ok(value)

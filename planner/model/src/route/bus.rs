@@ -7,9 +7,6 @@ use crate::profile::{End, Profile};
 
 /// Payload up to which data come with the request that is posted.
 pub(super) const INLINE_BYTES: u64 = 512;
-/// Bytes of a request that is posted.
-const DOORBELL_BYTES: u64 = 64;
-
 /// Returns the number of banks that a range of addresses lies in; zero if a cache holds it.
 pub(super) fn banks(profile: &Profile, side: Side, range: u64) -> u32 {
     let end = match side {
@@ -130,8 +127,8 @@ impl Way<'_> {
     /// does not track hold up those of all others.
     pub(super) fn track(&self) -> Stage {
         let time = |rate| Self::wire(self.bytes, 0, 0.0, rate);
-        let Profile { nic, pcie1, .. } = self.profile;
-        Stage::Track { tracked: time(pcie1.rate), untracked: time(nic.untracked) }
+        let Profile { nic, network, .. } = self.profile;
+        Stage::Track { tracked: time(network.rate), untracked: time(nic.untracked) }
     }
 
     /// Lays out a write to an end's memory by the NIC cores.
@@ -145,13 +142,6 @@ impl Way<'_> {
         self.down(stages, side, bytes);
         self.memory(stages, side, bytes, true);
         stages.push(Stage::Give(pool, credits));
-    }
-
-    /// Returns the time of a doorbell from a core of an end to the NIC cores.
-    pub(super) fn doorbell(&self, side: Side) -> Stage {
-        let bytes =
-            Self::wire(DOORBELL_BYTES, 1, self.profile.pcie.header, self.profile.pcie1.rate);
-        Stage::Delay(self.way_to(side) + bytes)
     }
 
     /// Lays out the fetch of requests that were posted with one doorbell from an end's memory. A

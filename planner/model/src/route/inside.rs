@@ -12,16 +12,24 @@ impl Way<'_> {
         stages.push(Stage::Transfer { link: Resource::Loopback, time, bytes, packets: 0 });
     }
 
+    /// Returns the cores that post and answer messages at an end, if no others post.
+    fn poster(&self, side: Side) -> Option<Resource> {
+        let cores = if side == Side::Soc { Resource::SocCores } else { Resource::HostCores };
+        (self.end(side).posting_cores == 0.0).then_some(cores)
+    }
+
     /// Lays out a request through the NIC cores: what is read at one end is written at the other.
-    /// Data of up to a doorbell's length come with it.
+    /// Small data come with the request.
     pub(super) fn inside(&self, route: &mut Route) {
         let (here, there) = (self.request.path.requester(), self.request.path.target());
         let end = self.end(here);
         let (batch, bytes) = (f64::from(self.request.batch), self.bytes);
         (route.post, route.doorbell) = (ns(batch * end.post), ns(end.doorbell));
-        route.before.push(self.doorbell(here));
+        route.poster = self.poster(here);
+        let is_inline =
+            self.request.operation != Operation::Read && self.request.bytes <= INLINE_BYTES;
+        self.up(&mut route.before, here, if is_inline { bytes } else { 0 });
         self.fetch(&mut route.before, here);
-        let is_inline = self.request.bytes <= INLINE_BYTES;
         route.before.push(Stage::Nic(self.cores(), self.nic_time() + ns(self.profile.nic.inside)));
         let each = &mut route.each;
         match self.request.operation {
@@ -59,6 +67,7 @@ impl Way<'_> {
         let (dma, end) = (&self.profile.dma, self.end(here));
         let batch = f64::from(self.request.batch);
         (route.post, route.doorbell) = (ns(batch * dma.post), ns(end.doorbell));
+        route.poster = self.poster(here);
         route.before.push(Stage::Serve(Resource::Dma, ns(dma.copy)));
         let (from, to) = match self.request.operation {
             Operation::Read => (there, here),

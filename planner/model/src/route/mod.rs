@@ -235,8 +235,10 @@ impl Request {
 pub struct Route {
     /// Stages of the whole request.
     pub before: Vec<Stage>,
-    /// Stages of each segment.
+    /// Stages of each segment but the last.
     pub each: Vec<Stage>,
+    /// Stages of the last segment, which may be shorter.
+    pub last: Vec<Stage>,
     /// Stages of the whole request after its last segment.
     pub after: Vec<Stage>,
     /// Number of segments: at least one.
@@ -247,6 +249,8 @@ pub struct Route {
     pub post: Time,
     /// Time of the thread for the doorbell, while the batch is already on its way.
     pub doorbell: Time,
+    /// Cores that post, if they also answer messages.
+    pub poster: Option<Resource>,
     /// Number of banks that the addresses lie in; zero if a cache holds all of them.
     pub banks: u32,
 }
@@ -272,12 +276,14 @@ impl Route {
             banks,
             ..Self::default()
         };
-        let bytes = request.bytes / segments;
+        let bytes = request.bytes - segment * (segments - 1);
         let way = Way { profile, request, bytes };
-        match request.path.requester() {
-            Side::Client => way.of_client(&mut route),
-            _ if request.path.is_dma() => way.by_dma(&mut route),
-            _ => way.inside(&mut route),
+        way.lay_out(&mut route);
+        route.last = std::mem::take(&mut route.each);
+        if segments > 1 {
+            let mut longer = Self::default();
+            Way { bytes: segment, ..way }.lay_out(&mut longer);
+            route.each = longer.each;
         }
         Some(route)
     }
@@ -285,7 +291,18 @@ impl Route {
     /// Returns all stages, with the number of times that a request passes them.
     pub fn stages(&self) -> impl Iterator<Item = (Stage, u32)> {
         let whole = self.before.iter().chain(&self.after).map(|stage| (*stage, 1));
-        whole.chain(self.each.iter().map(|stage| (*stage, self.segments)))
+        let each = self.each.iter().map(|stage| (*stage, self.segments - 1));
+        whole.chain(each).chain(self.last.iter().map(|stage| (*stage, 1)))
+    }
+}
+
+impl Way<'_> {
+    fn lay_out(&self, route: &mut Route) {
+        match self.request.path.requester() {
+            Side::Client => self.of_client(route),
+            _ if self.request.path.is_dma() => self.by_dma(route),
+            _ => self.inside(route),
+        }
     }
 }
 

@@ -32,6 +32,10 @@ impl Events {
         self.heap.push(Reverse((at, self.scheduled, event)));
     }
 
+    pub(super) fn time_of_next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((time, ..))| *time)
+    }
+
     pub(super) fn next(&mut self) -> Option<(Time, Event)> {
         self.heap.pop().map(|Reverse((time, _, event))| (time, event))
     }

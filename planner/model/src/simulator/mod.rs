@@ -14,7 +14,7 @@ mod threads;
 pub use outcome::{Flow, LinkCount, Outcome, Use};
 
 use crate::path::Side;
-use crate::profile::Profile;
+use crate::profile::{End, Profile};
 use crate::route::{Request, Route};
 use machine::Machine;
 pub(crate) use machine::{PORTS_IN, PORTS_OUT};
@@ -35,8 +35,13 @@ pub struct Load {
     pub offered: Option<f64>,
 }
 
+/// Returns the cores of an end that post.
+fn posters(end: &End) -> f64 {
+    if end.posting_cores > 0.0 { end.posting_cores } else { end.cores }
+}
+
 /// Requests that a core of the host or of the device's processor has in flight.
-const INSIDE_WINDOW: u32 = 32;
+const INSIDE_WINDOW: u32 = 64;
 
 impl Load {
     /// Describes requests at the greatest rate: from all machines of clients, or from all cores of
@@ -45,17 +50,20 @@ impl Load {
         let client = &profile.client;
         let (machines, threads) = match request.path.requester() {
             Side::Client => (client.machines, client.threads),
-            Side::Host => (1.0, profile.host.cores),
-            Side::Soc => (1.0, profile.soc.cores),
+            Side::Host => (1.0, posters(&profile.host)),
+            Side::Soc => (1.0, posters(&profile.soc)),
         };
         let (machines, threads) = (machines as u32, threads as u32);
-        // Large requests fill every link with few of them in flight.
+        // Large requests fill every link with few of them in flight: as many of clients as of an end
+        // of the machine, so that their shares of a link are about equal.
+        let clients = client.machines * client.threads;
         let window = match (request.bytes, request.path.requester()) {
-            (65_536.., _) => 1,
+            (65_536.., Side::Client) => 1,
+            (65_536.., _) => (clients as u32).div_ceil(threads).max(1),
             (_, Side::Client) => client.window as u32,
-            _ => INSIDE_WINDOW,
+            _ => INSIDE_WINDOW.max(8 * request.batch),
         };
-        let window = window.max(2 * request.batch);
+        let window = window.max(request.batch);
         Self { request, machines, threads, window, offered: None }
     }
 
@@ -74,19 +82,19 @@ impl Load {
         Self { machines, ..self }
     }
 
-    fn in_flight(&self) -> u64 {
+    /// Returns the requests that are in flight at most.
+    pub fn in_flight(&self) -> u64 {
         u64::from(self.machines) * u64::from(self.threads) * u64::from(self.window)
     }
 }
 
 /// Requests that are measured at least, divided by their segments.
-const MEASURED: u64 = 8_000;
+const MEASURED: u64 = 4_000;
 /// Requests that are measured at least, whatever their size.
 const MEASURED_MIN: u64 = 200;
-
-/// Events of each part of a simulation: a load that offers little beside a large one completes
-/// fewer requests.
-const EVENTS_MAX: u64 = 3_000_000;
+/// Events of each part of a simulation. A load that offers little beside a large one, or that has
+/// very many requests in flight, may complete too few requests until then.
+const EVENTS_MAX: u64 = 4_000_000;
 
 /// Simulates loads together until the results are steady. Returns none if a path does not have its
 /// operation.
@@ -94,24 +102,21 @@ pub fn simulate(profile: &Profile, loads: &[Load], seed: u64) -> Option<Outcome>
     let routes: Option<Vec<Route>> =
         loads.iter().map(|load| Route::of(profile, &load.request)).collect();
     let mut machine = Machine::new(profile, loads, routes?, seed);
-    let goals = |machine: &Machine<'_>, factor: u64| {
-        let goal = |number: usize| {
-            let segments = u64::from(machine.route(number).segments);
-            let load = &loads[number];
-            let measured = (MEASURED / segments / loads.len() as u64).max(MEASURED_MIN);
-            factor * measured.max(2 * load.in_flight() / factor.max(1)).min(2 * MEASURED)
-        };
-        (0..loads.len()).map(goal).collect::<Vec<_>>()
-    };
-    let single = loads.iter().all(|load| load.in_flight() <= 2);
-    if single {
-        machine.run(&vec![MEASURED_MIN; loads.len()], EVENTS_MAX);
-    } else {
-        let warm = goals(&machine, 1);
-        machine.run(&warm, EVENTS_MAX);
-        machine.measure();
-        let measured = goals(&machine, 2);
-        machine.run(&measured, EVENTS_MAX);
+    if loads.iter().all(|load| load.in_flight() <= 2) {
+        let is_steady = machine.run(&vec![MEASURED_MIN; loads.len()], EVENTS_MAX);
+        return Some(machine.outcome(is_steady));
     }
-    Some(machine.outcome())
+    let goals: Vec<u64> = loads
+        .iter()
+        .enumerate()
+        .map(|(number, load)| {
+            let segments = u64::from(machine.route(number).segments);
+            let measured = (MEASURED / segments / loads.len() as u64).max(MEASURED_MIN);
+            measured.max(2 * load.in_flight())
+        })
+        .collect();
+    let is_warm = machine.run(&goals, EVENTS_MAX);
+    machine.measure();
+    let is_measured = machine.run(&goals, EVENTS_MAX);
+    Some(machine.outcome(is_warm && is_measured))
 }

@@ -16,6 +16,8 @@ pub struct Flow {
     pub median: f64,
     /// The latency in nanoseconds that 1 % of all requests exceed.
     pub p99: f64,
+    /// Requests per second that were offered, in millions; none for as many as possible.
+    pub offered: Option<f64>,
     /// Requests completed since the beginning, in millions per second of the whole simulation:
     /// never more than an analytic bound.
     pub rate_from_start: f64,
@@ -46,12 +48,12 @@ pub struct Outcome {
     pub flows: Vec<Flow>,
     /// Use of all resources, the busiest first.
     pub uses: Vec<Use>,
-    /// Payload on links since the beginning, by names of resources.
+    /// Payload on links in the measured time, by names of resources.
     pub links: Vec<(&'static str, LinkCount)>,
     /// Simulated time that was measured, in nanoseconds.
     pub time: f64,
-    /// Simulated time since the beginning, in nanoseconds.
-    pub from_start: f64,
+    /// Whether all loads completed enough requests; if not, the results say little.
+    pub is_steady: bool,
     /// Number of events.
     pub events: u64,
 }
@@ -61,8 +63,12 @@ const LIMITS_FROM: f64 = 0.9;
 
 impl Outcome {
     /// Returns the name of the resource that limits the rate; if none is busy, requests wait only
-    /// for their own latency.
+    /// for their own latency, or no more are offered.
     pub fn bottleneck(&self) -> &'static str {
+        let is_met = |flow: &Flow| flow.offered.is_some_and(|offered| flow.rate > 0.98 * offered);
+        if self.flows.iter().all(is_met) {
+            return "offered load";
+        }
         match self.uses.first() {
             Some(first) if first.share >= LIMITS_FROM => first.name,
             _ => "latency of requests in flight",

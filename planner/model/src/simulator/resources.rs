@@ -4,38 +4,65 @@
 use crate::route::{Cores, Time};
 use std::collections::VecDeque;
 
+/// Busy servers or credits in use over time.
+#[derive(Default, Debug)]
+pub(super) struct InUse {
+    now: u32,
+    since: Time,
+    /// Number in use, multiplied by time.
+    sum: u128,
+}
+
+impl InUse {
+    /// Changes the number in use.
+    pub(super) fn set(&mut self, at: Time, in_use: u32) {
+        self.sum += u128::from(at - self.since) * u128::from(self.now);
+        (self.since, self.now) = (at, in_use);
+    }
+
+    /// Counts from now on.
+    pub(super) fn reset(&mut self, at: Time) {
+        self.set(at, self.now);
+        self.sum = 0;
+    }
+
+    /// Returns the sum up to a time.
+    pub(super) fn until(&self, at: Time) -> f64 {
+        (self.sum + u128::from(at - self.since) * u128::from(self.now)) as f64
+    }
+}
+
 /// Servers that take jobs in order of arrival.
 #[derive(Debug)]
 pub(super) struct Servers {
     pub(super) count: u32,
     free: u32,
     queue: VecDeque<(u32, Time)>,
-    /// Sum of the servers' busy times.
-    pub(super) busy: u128,
+    pub(super) in_use: InUse,
 }
 
 impl Servers {
     pub(super) fn new(count: u32) -> Self {
-        Self { count, free: count, queue: VecDeque::new(), busy: 0 }
+        Self { count, free: count, queue: VecDeque::new(), in_use: InUse::default() }
     }
 
     /// Starts a job, or lets it wait. Returns whether it has started.
-    pub(super) fn enter(&mut self, job: u32, time: Time) -> bool {
+    pub(super) fn enter(&mut self, now: Time, job: u32, time: Time) -> bool {
         if self.free == 0 {
             self.queue.push_back((job, time));
             return false;
         }
         self.free -= 1;
-        self.busy += u128::from(time);
+        self.in_use.set(now, self.count - self.free);
         true
     }
 
     /// Ends a job, and returns the next one that starts with its time.
-    pub(super) fn leave(&mut self) -> Option<(u32, Time)> {
+    pub(super) fn leave(&mut self, now: Time) -> Option<(u32, Time)> {
         let next = self.queue.pop_front();
-        match next {
-            Some((_, time)) => self.busy += u128::from(time),
-            None => self.free += 1,
+        if next.is_none() {
+            self.free += 1;
+            self.in_use.set(now, self.count - self.free);
         }
         next
     }
@@ -47,20 +74,12 @@ pub(super) struct Credits {
     pub(super) count: u32,
     free: u32,
     queue: VecDeque<(u32, u32)>,
-    since: Time,
-    /// Credits in use, multiplied by time.
-    pub(super) held: u128,
+    pub(super) in_use: InUse,
 }
 
 impl Credits {
     pub(super) fn new(count: u32) -> Self {
-        Self { count, free: count, queue: VecDeque::new(), since: 0, held: 0 }
-    }
-
-    /// Counts the time up to now.
-    pub(super) fn account(&mut self, now: Time) {
-        self.held += u128::from(now - self.since) * u128::from(self.count - self.free);
-        self.since = now;
+        Self { count, free: count, queue: VecDeque::new(), in_use: InUse::default() }
     }
 
     /// Takes credits for a job, or lets it wait. Returns whether it has them.
@@ -69,23 +88,23 @@ impl Credits {
             self.queue.push_back((job, credits));
             return false;
         }
-        self.account(now);
         self.free -= credits;
+        self.in_use.set(now, self.count - self.free);
         true
     }
 
     /// Takes credits back, and adds the jobs that now have theirs to `ready`.
     pub(super) fn give(&mut self, now: Time, credits: u32, ready: &mut Vec<u32>) {
-        self.account(now);
         self.free += credits;
         while let Some(&(job, wanted)) = self.queue.front() {
             if self.free < wanted {
-                return;
+                break;
             }
             self.free -= wanted;
             self.queue.pop_front();
             ready.push(job);
         }
+        self.in_use.set(now, self.count - self.free);
     }
 }
 
@@ -106,18 +125,19 @@ pub(super) struct NicCores {
     /// Jobs of each end that wait, with their times and numbers of arrival.
     queues: [VecDeque<(u32, Time, u64)>; 2],
     arrivals: u64,
-    pub(super) busy: u128,
+    busy: u32,
+    pub(super) in_use: InUse,
 }
 
 impl NicCores {
     pub(super) fn new(shared: u32, for_host: u32, for_soc: u32) -> Self {
         let count = shared + for_host + for_soc;
-        let queues = Default::default();
-        Self { count, shared, reserved: [for_host, for_soc], queues, arrivals: 0, busy: 0 }
+        let (queues, in_use) = Default::default();
+        Self { count, shared, reserved: [for_host, for_soc], queues, arrivals: 0, busy: 0, in_use }
     }
 
     /// Starts a job on a core, or lets it wait.
-    pub(super) fn enter(&mut self, cores: Cores, job: u32, time: Time) -> Option<Core> {
+    pub(super) fn enter(&mut self, now: Time, cores: Cores, job: u32, time: Time) -> Option<Core> {
         let end = cores as usize;
         let core = if self.reserved[end] > 0 {
             self.reserved[end] -= 1;
@@ -130,23 +150,23 @@ impl NicCores {
             self.queues[end].push_back((job, time, self.arrivals));
             return None;
         };
-        self.busy += u128::from(time);
+        self.busy += 1;
+        self.in_use.set(now, self.busy);
         Some(core)
     }
 
     /// Frees a core, and returns the next job on it with its time.
-    pub(super) fn leave(&mut self, cores: Cores, core: Core) -> Option<(u32, Time)> {
+    pub(super) fn leave(&mut self, now: Time, cores: Cores, core: Core) -> Option<(u32, Time)> {
         let end = cores as usize;
         let from = match core {
             Core::Reserved => end,
             Core::Shared => self.first_in_line(),
         };
         match self.queues[from].pop_front() {
-            Some((job, time, _)) => {
-                self.busy += u128::from(time);
-                Some((job, time))
-            }
+            Some((job, time, _)) => Some((job, time)),
             None => {
+                self.busy -= 1;
+                self.in_use.set(now, self.busy);
                 match core {
                     Core::Reserved => self.reserved[end] += 1,
                     Core::Shared => self.shared += 1,

@@ -2,6 +2,7 @@
 //! Threads that post requests.
 
 use super::Load;
+use super::resources::InUse;
 use crate::route::{Time, ns};
 
 /// A thread of a requester.
@@ -15,8 +16,9 @@ pub(super) struct Thread {
     /// Time between two batches that are offered; zero for no limit.
     interval: Time,
     next_offer: Time,
-    /// Time spent posting.
-    pub(super) busy: u128,
+    /// Time from which on the latency of the batch counts that is being posted.
+    pub(super) due: Time,
+    pub(super) posting: InUse,
 }
 
 /// What a thread does next.
@@ -47,8 +49,9 @@ impl Thread {
             is_posting: false,
             interval,
             // Offers of the threads are spread over the interval.
-            next_offer: interval * u64::from(thread) / u64::from(threads),
-            busy: 0,
+            next_offer: interval / u64::from(threads) * u64::from(thread),
+            due: 0,
+            posting: InUse::default(),
         })
     }
 
@@ -59,16 +62,22 @@ impl Thread {
         if self.next_offer > now { Next::Until(self.next_offer) } else { Next::Post }
     }
 
-    /// Begins posting a batch, which occupies the thread for this time.
-    pub(super) fn begin_posting(&mut self, batch: u32, time: Time) {
+    /// Begins posting a batch. Latencies count from its offer, even if that is past.
+    pub(super) fn begin_posting(&mut self, now: Time, batch: u32) {
         self.is_posting = true;
         self.in_flight += batch;
-        self.next_offer += self.interval;
-        self.busy += u128::from(time);
+        self.due = if self.interval > 0 { self.next_offer } else { now };
+        self.next_offer = self.next_offer.saturating_add(self.interval);
     }
 
-    pub(super) fn is_free(&mut self) {
+    /// Posting takes a core from now on.
+    pub(super) fn has_core(&mut self, now: Time) {
+        self.posting.set(now, 1);
+    }
+
+    pub(super) fn is_free(&mut self, now: Time) {
         self.is_posting = false;
+        self.posting.set(now, 0);
     }
 
     pub(super) fn completed(&mut self) {

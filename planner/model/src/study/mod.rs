@@ -2,8 +2,7 @@
 //! The published results of the off-path SmartNIC study, beside those of the model.
 //!
 //! The study states most results as ranges over payloads, without the curves. A row is reached if
-//! all results of the model are inside the published range, or if one of them is within 10 % of a
-//! published value.
+//! all results of the model are inside the published range, or within 10 % of a published value.
 
 mod latency;
 mod throughput;
@@ -65,6 +64,46 @@ impl Row {
     }
 }
 
+/// Relation of a row to the parameters of a profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// A published parameter states the result, and the model returns it.
+    Given,
+    /// A parameter was fitted to the row.
+    Fitted,
+    /// No parameter names the row.
+    Follows,
+}
+
+impl Basis {
+    /// Returns the relation of a row to a profile, by the sources of its parameters, such as
+    /// `study, rows 13 and 15`.
+    pub fn of(profile: &Profile, row: u32) -> Self {
+        let names = |source: &str| {
+            let Some((_, behind)) = source.split_once("row") else { return false };
+            let list = behind.split(':').next().unwrap_or_default();
+            list.split(|it: char| !it.is_ascii_digit()).any(|it| it.parse() == Ok(row))
+        };
+        let mut found = Self::Follows;
+        for origin in profile.origins.values().filter(|origin| names(&origin.source)) {
+            if !origin.fitted {
+                return Self::Given;
+            }
+            found = Self::Fitted;
+        }
+        found
+    }
+
+    /// Returns the name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Fitted => "fitted",
+            Self::Follows => "follows",
+        }
+    }
+}
+
 /// Writes a number with three digits at least where it has decimals.
 fn number(value: f64) -> String {
     match value.abs() {
@@ -92,8 +131,8 @@ pub fn rows(profile: &Profile) -> Vec<Row> {
 const SMALL: [u64; 5] = [8, 16, 32, 64, 128];
 /// Payloads of latencies.
 const LATENCY: [u64; 5] = [8, 64, 512, 1024, 4096];
-/// Payloads of messages, and of requests inside the machine: their data come with the request.
-const MESSAGES: [u64; 4] = [8, 64, 128, 512];
+/// Payloads that come with a request inside the machine.
+const INLINE: [u64; 4] = [8, 64, 128, 512];
 /// Seed of all simulations.
 const SEED: u64 = 1;
 

@@ -64,7 +64,8 @@ pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
     let nothing = "as many clients on each, no payload, READ and WRITE";
     let h2s = [Read, Write, Send].map(|operation| disturbed(model, operation, Path::HostToSoc));
     let dma = [Read, Write, Send].map(|operation| disturbed(model, operation, Path::DmaToHost));
-    let while_used = "64 B, while all cores of the host use H2S";
+    let while_used =
+        "64 B, while 24 cores of the host use H2S: the same operation, or READ beside SEND";
     let less = span(h2s.into_iter().zip(dma).map(|(h2s, dma)| dma - h2s));
     vec![
         row(25, "paths 1 and 2, READ", "1.45 times", around(1.45), gain(Read), "times", halves),
@@ -122,7 +123,7 @@ pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
             (0.1, 15.0),
             less,
             "points",
-            "64 B, while all cores of the device's processor copy by DMA",
+            "64 B, while all cores of the SoC copy by DMA; how slightly is not judged",
         ),
     ]
 }

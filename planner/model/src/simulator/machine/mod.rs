@@ -96,7 +96,7 @@ impl<'a> Machine<'a> {
         let ports_at = add(2.0 * f64::from(machines));
         let banks_of = [&profile.host, &profile.soc].map(|end| end.channels * end.banks);
         let banks_at = banks_of.map(add);
-        let nic = match loads.iter().all(|load| load.request.path == Path::Rnic) {
+        let nic = match is_rnic(loads) {
             true => NicCores::new(profile.rnic.cores as u32, 0, 0),
             false => {
                 let (host, soc) = (profile.nic.cores_for_host, profile.nic.cores_for_soc);
@@ -134,26 +134,33 @@ impl<'a> Machine<'a> {
         }
     }
 
+    fn is_rnic(&self) -> bool {
+        is_rnic(self.loads)
+    }
+
     pub(super) fn route(&self, number: usize) -> &Route {
         &self.routes[number]
     }
 
     /// Runs until each load has completed this number of requests since the last call of
-    /// [`measure`](Self::measure), or until this number of events.
-    pub(super) fn run(&mut self, goals: &[u64], events: u64) {
+    /// [`measure`](Self::measure), or until this number of events. Returns whether all loads have.
+    pub(super) fn run(&mut self, goals: &[u64], events: u64) -> bool {
         let mut left = goals.len();
         let mut reached = vec![false; goals.len()];
         let last = self.events.scheduled() + events;
-        while left > 0 && self.events.scheduled() < last {
-            let Some((time, event)) = self.events.next() else { return };
+        loop {
+            // All that happens at the time of the last completion belongs to it.
+            let is_over = left == 0 || self.events.scheduled() >= last;
+            let Some(time) = self.events.time_of_next() else { return left == 0 };
+            if is_over && time > self.now {
+                return left == 0;
+            }
+            let Some((time, event)) = self.events.next() else { return left == 0 };
             self.now = time;
             match event {
                 Event::Posts(thread) => self.post(thread),
                 Event::Posted(thread) => self.posted(thread),
-                Event::Free(thread) => {
-                    self.threads[thread as usize].is_free();
-                    self.post(thread);
-                }
+                Event::Free(thread) => self.free(thread),
                 Event::Leaves(job) => {
                     self.leave(job);
                     self.advance_ready();
@@ -172,13 +179,12 @@ impl<'a> Machine<'a> {
     pub(super) fn measure(&mut self) {
         self.measured_since = self.now;
         self.counts.iter_mut().for_each(|count| count.latencies.clear());
-        self.servers.iter_mut().for_each(|servers| servers.busy = 0);
-        self.threads.iter_mut().for_each(|thread| thread.busy = 0);
-        self.nic.busy = 0;
-        for pool in &mut self.pools {
-            pool.account(self.now);
-            pool.held = 0;
-        }
+        self.links.fill(LinkCount::default());
+        let now = self.now;
+        self.servers.iter_mut().for_each(|servers| servers.in_use.reset(now));
+        self.threads.iter_mut().for_each(|thread| thread.posting.reset(now));
+        self.pools.iter_mut().for_each(|pool| pool.in_use.reset(now));
+        self.nic.in_use.reset(now);
     }
 
     fn post(&mut self, thread: u32) {
@@ -188,18 +194,50 @@ impl<'a> Machine<'a> {
             Next::Wait => {}
             Next::Until(time) => self.events.schedule(time, Event::Posts(thread)),
             Next::Post => {
-                let Route { post, doorbell, .. } = self.routes[this.load];
-                this.begin_posting(load.request.batch, post + doorbell);
-                self.events.schedule(self.now + post, Event::Posted(thread));
-                self.events.schedule(self.now + post + doorbell, Event::Free(thread));
+                let Route { post, doorbell, poster, .. } = self.routes[this.load];
+                this.begin_posting(self.now, load.request.batch);
+                let time = post + doorbell;
+                let has_core = poster.is_none_or(|cores| {
+                    self.servers[cores as usize].enter(self.now, POSTER | thread, time)
+                });
+                if has_core {
+                    self.begin_posting(thread);
+                }
             }
+        }
+    }
+
+    fn begin_posting(&mut self, thread: u32) {
+        let this = &mut self.threads[thread as usize];
+        this.has_core(self.now);
+        let Route { post, doorbell, .. } = self.routes[this.load];
+        self.events.schedule(self.now + post, Event::Posted(thread));
+        self.events.schedule(self.now + post + doorbell, Event::Free(thread));
+    }
+
+    fn free(&mut self, thread: u32) {
+        let this = &mut self.threads[thread as usize];
+        this.is_free(self.now);
+        if let Some(cores) = self.routes[this.load].poster {
+            let next = self.servers[cores as usize].leave(self.now);
+            self.start(next);
+        }
+        self.post(thread);
+    }
+
+    /// Starts what a resource has chosen next: a job, or a thread that posts.
+    fn start(&mut self, next: Option<(u32, Time)>) {
+        match next {
+            None => {}
+            Some((thread, _)) if thread & POSTER != 0 => self.begin_posting(thread & !POSTER),
+            Some((job, time)) => self.events.schedule(self.now + time, Event::Leaves(job)),
         }
     }
 
     fn posted(&mut self, thread: u32) {
         let number = self.threads[thread as usize].load;
         let load = &self.loads[number];
-        let since = self.now - self.routes[number].post;
+        let since = self.threads[thread as usize].due;
         for _ in 0..load.request.batch {
             let pending = Pending { load: number as u32, thread, since, job: 0, segments_left: 0 };
             let request = insert(&mut self.pending, &mut self.free_pending, pending);
@@ -219,6 +257,7 @@ impl<'a> Machine<'a> {
         let route = &self.routes[self.pending[job.request as usize].load as usize];
         let stages = match job.phase {
             Phase::Before => &route.before,
+            Phase::Each if job.segment + 1 == route.segments => &route.last,
             Phase::Each => &route.each,
             Phase::After => &route.after,
         };
@@ -242,7 +281,7 @@ impl<'a> Machine<'a> {
             };
             let time = match stage {
                 Stage::Delay(time) => Some(time),
-                Stage::Nic(cores, time) => self.nic.enter(cores, job, time).map(|core| {
+                Stage::Nic(cores, time) => self.nic.enter(self.now, cores, job, time).map(|core| {
                     self.jobs[job as usize].core = core;
                     time
                 }),
@@ -263,14 +302,14 @@ impl<'a> Machine<'a> {
                 Stage::Track { tracked, untracked } => {
                     let time = if self.is_tracked(job) { tracked } else { untracked };
                     let server = &mut self.servers[Resource::Tracking as usize];
-                    server.enter(job, time).then_some(time)
+                    server.enter(self.now, job, time).then_some(time)
                 }
                 Stage::Serve(_, time)
                 | Stage::Bank(_, time)
                 | Stage::ClientPort { time, .. }
                 | Stage::Transfer { time, .. } => match self.server(job, stage) {
                     None => Some(0),
-                    Some(server) => self.servers[server].enter(job, time).then_some(time),
+                    Some(server) => self.servers[server].enter(self.now, job, time).then_some(time),
                 },
             };
             match time {
@@ -281,23 +320,21 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Ends the stage of a job, starts who waited for its resource, and moves the job on.
+    /// Ends the stage of a job, starts the next one that waits for its resource, and moves the job on.
     fn leave(&mut self, job: u32) {
         let Some(stage) = self.stage(job) else { return };
         let next = match stage {
             Stage::Nic(cores, _) => self.leave_core(job, cores),
-            _ => self.occupied(job, stage).and_then(|server| self.servers[server].leave()),
+            _ => self.occupied(job, stage).and_then(|server| self.servers[server].leave(self.now)),
         };
-        if let Some((next, time)) = next {
-            self.events.schedule(self.now + time, Event::Leaves(next));
-        }
+        self.start(next);
         self.jobs[job as usize].stage += 1;
         self.advance(job);
     }
 
     fn leave_core(&mut self, job: u32, cores: Cores) -> Option<(u32, Time)> {
         let core = self.jobs[job as usize].core;
-        let next = self.nic.leave(cores, core);
+        let next = self.nic.leave(self.now, cores, core);
         if let Some((next, _)) = next {
             self.jobs[next as usize].core = core;
         }
@@ -353,6 +390,14 @@ impl<'a> Machine<'a> {
         self.post(thread);
     }
 }
+
+/// Returns whether the device is a plain NIC.
+fn is_rnic(loads: &[Load]) -> bool {
+    loads.iter().all(|load| load.request.path == Path::Rnic)
+}
+
+/// Mark of a thread that waits for a core to post, among jobs.
+const POSTER: u32 = 1 << 31;
 
 /// Puts an item into a free place, or behind all others.
 fn insert<T>(items: &mut Vec<T>, free: &mut Vec<u32>, item: T) -> u32 {

@@ -2,9 +2,10 @@
 //! Results of a simulation that has ended.
 
 use super::{Count, Machine};
+use crate::path::Side;
 use crate::route::{Pool, Resource};
 use crate::simulator::outcome::latencies;
-use crate::simulator::resources::Servers;
+use crate::simulator::resources::{InUse, Servers};
 use crate::simulator::{Flow, Load, Outcome, Use};
 
 /// Names of the ports of clients' machines, in each direction.
@@ -12,17 +13,18 @@ pub(crate) const PORTS_OUT: &str = "ports of clients, sending";
 pub(crate) const PORTS_IN: &str = "ports of clients, receiving";
 
 impl Machine<'_> {
-    pub(in crate::simulator) fn outcome(mut self) -> Outcome {
+    pub(in crate::simulator) fn outcome(mut self, is_steady: bool) -> Outcome {
         let time = (self.now - self.measured_since) as f64;
         let since_start = self.now as f64;
         let flow = |count: &mut Count, load: &Load| {
             let completed = count.latencies.len() as u64;
             let (mean, median, p99) = latencies(&mut count.latencies);
             // Requests per picosecond, as millions per second.
-            let rate = completed as f64 / time * 1e6;
+            let rate = if time > 0.0 { completed as f64 / time * 1e6 } else { 0.0 };
             let rate_from_start = count.completed_ever as f64 / since_start * 1e6;
             let goodput = rate * load.request.bytes as f64 * 8.0 / 1000.0;
-            Flow { completed, rate, goodput, mean, median, p99, rate_from_start }
+            let offered = load.offered;
+            Flow { completed, rate, goodput, mean, median, p99, offered, rate_from_start }
         };
         let counts = std::mem::take(&mut self.counts);
         let flows =
@@ -39,47 +41,59 @@ impl Machine<'_> {
             uses,
             links,
             time: time / 1000.0,
-            from_start: since_start / 1000.0,
+            is_steady,
             events: self.events.scheduled(),
         }
     }
 
-    fn uses(&mut self, time: f64) -> Vec<Use> {
-        let now = self.now;
-        let share_of = |busy: u128, count: u32| (busy as f64 / f64::from(count) / time).min(1.0);
+    fn uses(&self, time: f64) -> Vec<Use> {
+        let share = |in_use: &InUse, count: u32| in_use.until(self.now) / f64::from(count) / time;
+        let of = |servers: &Servers| share(&servers.in_use, servers.count);
+        let busiest =
+            |servers: &mut dyn Iterator<Item = &Servers>| servers.map(of).fold(0.0, f64::max);
         let mut uses: Vec<Use> = Resource::ALL
             .into_iter()
-            .map(|resource| {
-                let servers = &self.servers[resource as usize];
-                Use { name: resource.name(), share: share_of(servers.busy, servers.count) }
+            .map(|resource| Use {
+                name: resource.name(),
+                share: of(&self.servers[resource as usize]),
             })
             .collect();
-        uses.push(Use { name: "NIC cores", share: share_of(self.nic.busy, self.nic.count) });
-        for (pool, kind) in self.pools.iter_mut().zip(Pool::ALL) {
-            pool.account(now);
-            uses.push(Use { name: kind.name(), share: share_of(pool.held, pool.count) });
-        }
+        let pools = self.pools.iter().zip(Pool::ALL);
+        uses.extend(
+            pools.map(|(pool, kind)| Use {
+                name: kind.name(),
+                share: share(&pool.in_use, pool.count),
+            }),
+        );
         // Of many equal ones, the busiest counts.
-        let busiest = |servers: &[Servers]| {
-            servers.iter().map(|servers| share_of(servers.busy, 1)).fold(0.0, f64::max)
-        };
         let [host, soc] = self.banks_at;
         let ports = &self.servers[self.ports_at..host];
-        let of = |inbound: usize| {
-            let some = ports.iter().skip(inbound).step_by(2);
-            some.map(|servers| share_of(servers.busy, 1)).fold(0.0, f64::max)
-        };
-        uses.push(Use { name: PORTS_OUT, share: of(0) });
-        uses.push(Use { name: PORTS_IN, share: of(1) });
-        uses.push(Use {
-            name: "banks of the host's memory",
-            share: busiest(&self.servers[host..soc]),
-        });
-        uses.push(Use { name: "banks of the SoC's memory", share: busiest(&self.servers[soc..]) });
         let posting =
-            self.threads.iter().map(|thread| share_of(thread.busy, 1)).fold(0.0, f64::max);
-        uses.push(Use { name: "posting by the requester", share: posting });
+            self.threads.iter().map(|thread| share(&thread.posting, 1)).fold(0.0, f64::max);
+        let mut add = |name, share| uses.push(Use { name, share });
+        add("NIC cores", share(&self.nic.in_use, self.usable_cores()));
+        add(PORTS_OUT, busiest(&mut ports.iter().step_by(2)));
+        add(PORTS_IN, busiest(&mut ports.iter().skip(1).step_by(2)));
+        add("banks of the host's memory", busiest(&mut self.servers[host..soc].iter()));
+        add("banks of the SoC's memory", busiest(&mut self.servers[soc..].iter()));
+        add("posting by the requester", posting);
         uses.sort_by(|a, b| b.share.total_cmp(&a.share));
         uses
+    }
+
+    /// Returns the number of NIC cores that at least one load may use.
+    fn usable_cores(&self) -> u32 {
+        let is_used = |end: Side| {
+            self.loads
+                .iter()
+                .any(|load| (load.request.path.target() == Side::Soc) == (end == Side::Soc))
+        };
+        let nic = &self.profile.nic;
+        let idle = [(Side::Host, nic.cores_for_host), (Side::Soc, nic.cores_for_soc)]
+            .into_iter()
+            .filter(|(end, _)| !is_used(*end))
+            .map(|(_, cores)| cores as u32)
+            .sum::<u32>();
+        if self.is_rnic() { self.nic.count } else { self.nic.count - idle }
     }
 }
