@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Scripts, between clients of several workers.
 
-use crate::client::{Client, server};
+use std::io::Write;
+
+use freeport_testbed::wait_until;
+
+use crate::client::{Client, request, server};
 
 /// A client of another worker stops a script that never ends and has not written.
 #[test]
@@ -59,6 +63,79 @@ fn a_script_that_never_ends_lets_clients_stop_it() {
     assert_eq!(client.text(), "1) \"message\" 2) \"begun\" 3) \"\"");
     assert_eq!(other.call("GET key"), "(nil)");
     assert_eq!(stranger.call("GET key"), "(nil)");
+}
+
+/// The first worker accepts clients, and hands them to the worker of an endless script too. One
+/// that comes after the begin of the script is answered, and stops it.
+#[test]
+fn a_new_client_of_any_worker_stops_a_script_that_never_ends() {
+    const WORKERS: usize = 3;
+    const ENDLESS: &[u8] = b"redis.call('PUBLISH', 'begun', '') while true do end";
+    let library = "#!lua name=lib\nredis.register_function{function_name='endless', \
+                   flags={'no-writes'}, callback=function() while true do end end}";
+    let server = server(WORKERS);
+    // Clients belong to the workers in turn.
+    let round = || -> Vec<Client> { (0..WORKERS).map(|_| Client::new(&server)).collect() };
+    let mut first = round();
+    assert_eq!(first[0].call("CONFIG SET busy-reply-threshold 1"), "OK");
+    first[0].send_arguments(&[b"FUNCTION", b"LOAD", library.as_bytes()]);
+    assert_eq!(first[0].text(), "\"lib\"");
+    for worker in 0..WORKERS {
+        let mut listener = round().swap_remove((worker + 1) % WORKERS);
+        listener.call("SUBSCRIBE begun");
+        for (kind, request) in
+            [("SCRIPT", &[b"EVAL", ENDLESS, b"0"][..]), ("FUNCTION", &[b"FCALL", b"endless", b"0"])]
+        {
+            let runner = &mut first[worker];
+            runner.send_arguments(request);
+            if kind == "SCRIPT" {
+                assert_eq!(listener.text(), "1) \"message\" 2) \"begun\" 3) \"\"");
+            } else {
+                let other = &mut first[(worker + 1) % WORKERS];
+                wait_until("it runs", || other.call("FUNCTION STATS").contains("endless"));
+            }
+            let busy = format!(
+                "(error) BUSY Redis is busy running a script. You can only call {kind} KILL or \
+                 SHUTDOWN NOSAVE."
+            );
+            let mut new = round();
+            assert_eq!(new[worker].call("GET key"), busy);
+            assert_eq!(new[worker].call(&format!("{kind} KILL")), "OK");
+            let stopped = first[worker].text();
+            assert!(stopped.contains("Script killed by user"), "{stopped}");
+            for client in &mut new {
+                assert_eq!(client.call("GET key"), "(nil)");
+            }
+        }
+    }
+    wait_until("the others have gone", || server.census().connections == WORKERS);
+}
+
+/// A request may come in parts, and requests in large numbers.
+#[test]
+fn clients_are_heard_to_the_end_while_a_script_runs_for_long() {
+    const REQUESTS: usize = 2_000;
+    let server = server(1);
+    let [mut runner, mut client] = [(); 2].map(|()| Client::new(&server));
+    assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
+    runner.send_arguments(&[b"EVAL", b"while true do end", b"0"]);
+    wait_until("the script runs for long", || client.call("GET key").contains("BUSY"));
+    let mut many = Client::new(&server);
+    let requests = request(&[b"GET", b"key"]).repeat(REQUESTS);
+    many.stream.write_all(&requests).expect("the server reads");
+    for _ in 0..REQUESTS {
+        assert!(many.text().contains("BUSY"));
+    }
+    let mut parts = Client::new(&server);
+    let kill = request(&[b"SCRIPT", b"KILL"]);
+    let (begin, end) = kill.split_at(10);
+    parts.stream.write_all(begin).expect("the server reads");
+    // The begin is read in front of this.
+    assert!(client.call("GET key").contains("BUSY"));
+    parts.stream.write_all(end).expect("the server reads");
+    assert_eq!(parts.text(), "OK");
+    assert!(runner.text().contains("Script killed by user"));
+    assert_eq!([parts.call("PING"), many.call("PING")], ["PONG", "PONG"]);
 }
 
 /// One that has written cannot be stopped by a client, but the server can.

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use freeport_kv_protocol::batch::write_error;
 use mio::Token;
 
+use super::incoming::Arrival;
 use super::{CONNECTIONS, Core};
 use crate::access::Login;
 use crate::client::Client;
@@ -79,6 +80,22 @@ impl Core {
         if self.take_in(stream, protocol, address).is_some() {
             self.statistics.connections.add(1);
         }
+    }
+
+    /// Takes in the clients in the mailbox, ahead of all other messages. Those that somebody else
+    /// has served before are returned: their input may have requests, and no event reports that.
+    pub(super) fn take_in_arrivals(&mut self) -> Vec<u64> {
+        let mut served_before = vec![];
+        while let Some(arrival) = self.network.mail.next_arrival() {
+            let Arrival { stream, protocol, address, input } = arrival;
+            match input {
+                Some(input) => {
+                    served_before.extend(self.take_over((stream, protocol), address, input));
+                }
+                None => self.welcome(stream, protocol, address),
+            }
+        }
+        served_before
     }
 
     /// Takes a client in; returns its number, unless the system refuses it.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Clients of a worker whose script runs for longer than `busy-reply-threshold`. They are accepted
 //! and read, and may stop the script or the server. Every other request gets an error at once.
+//!
+//! Clients that the first worker accepts and hands over meanwhile are taken out of the mailbox. All
+//! other messages wait for the end of the script, because they may need values. Clients of
+//! memcached and of the batched protocol are accepted, and wait too.
 
 use std::time::Duration;
 
@@ -26,6 +30,7 @@ impl Core {
     /// already.
     pub fn answer_while_busy(&mut self, is_first: bool) {
         if is_first {
+            self.network.unread.clear();
             (0..self.network.listeners.len()).for_each(|listener| self.accept(listener));
             let clients: Vec<u64> = self.network.connections.keys().copied().collect();
             for client in clients {
@@ -35,6 +40,13 @@ impl Core {
                 self.answer_client(client);
             }
         }
+        for client in self.take_in_arrivals() {
+            self.answer_input_of(client);
+        }
+        // There is more to read than was read at once.
+        for client in std::mem::take(&mut self.network.unread) {
+            self.answer_client(client);
+        }
         let mut events = Events::with_capacity(EVENTS);
         if self.network.poll.poll(&mut events, Some(Duration::ZERO)).is_err() {
             // The worker's own loop reports it.
@@ -42,7 +54,7 @@ impl Core {
         }
         for event in &events {
             match event.token() {
-                // The mailbox is looked at in every turn.
+                // The mailbox is looked at in every call.
                 WAKER => {}
                 Token(token) if token < CONNECTIONS => self.accept(token - LISTENERS),
                 Token(token) => {
@@ -58,44 +70,92 @@ impl Core {
     fn answer_client(&mut self, id: u64) {
         let Some(mut connection) = self.network.connections.remove(&id) else { return };
         self.answer(id, &mut connection);
+        if connection.is_readable && is_heard(&connection) {
+            self.network.unread.push(id);
+        }
+        self.put_back(id, connection);
+    }
+
+    /// Answers requests that somebody else has received.
+    fn answer_input_of(&mut self, id: u64) {
+        let Some(mut connection) = self.network.connections.remove(&id) else { return };
+        connection.is_input_left = false;
+        if is_heard(&connection) {
+            self.answer_received(id, &mut connection, &[]);
+        } else {
+            connection.is_input_left = !connection.input.is_empty();
+        }
+        self.put_back(id, connection);
+    }
+
+    /// The connection gets a turn after the script.
+    fn put_back(&mut self, id: u64, connection: Box<Connection>) {
         self.network.connections.insert(id, connection);
-        self.network.missed.push(id);
+        self.network.missed.insert(id);
     }
 
     fn answer(&mut self, id: u64, connection: &mut Connection) {
-        let is_idle = connection.is_ready() && !connection.is_input_left;
-        let is_resp = matches!(connection.peer, Peer::Resp { .. });
-        if !is_idle || !connection.is_readable || !is_resp {
+        if connection.backlog_bytes() > 0 {
+            // Some of it may have been executed when the node had a lease.
+            connection.guard_output();
+            self.send_replies(id, connection);
+        }
+        if !connection.is_readable || !is_heard(connection) {
             return;
         }
         let mut buffer = [0; BUFFER_BYTES];
-        let Received::Bytes(bytes) = connection.receive(&mut buffer) else { return };
+        match connection.receive(&mut buffer) {
+            Received::Bytes(bytes) => {
+                self.statistics.received_bytes.add(bytes as u64);
+                self.answer_received(id, connection, &buffer[..bytes]);
+            }
+            Received::Nothing => {}
+            // Its next turn finds it again.
+            Received::End => connection.is_input_left = true,
+        }
+    }
+
+    fn answer_received(&mut self, id: u64, connection: &mut Connection, received: &[u8]) {
         // The replies that follow depend on no key, also without a lease.
         connection.guard_output();
         let mut input = std::mem::take(&mut connection.input);
-        input.extend_from_slice(&buffer[..bytes]);
+        input.extend_from_slice(received);
         if let Peer::Resp { reader, client } = &mut connection.peer {
-            let used = self.answer_requests((reader, client), &input, &mut connection.output);
+            self.limit_requests(reader, client);
+            let (used, is_input_left) =
+                self.answer_requests((reader, client), &input, &mut connection.output);
             input.drain(..used);
+            connection.is_input_left = is_input_left;
         }
         connection.input = input;
-        connection.is_input_left = !connection.input.is_empty();
-        // A failure is found at its next turn.
+        self.send_replies(id, connection);
+    }
+
+    /// Sends replies. A failure is found at the next turn of the connection.
+    fn send_replies(&mut self, id: u64, connection: &mut Connection) {
         self.flush_log();
         self.send_as_guarded(id, connection);
     }
 
-    /// Answers complete requests; returns their bytes.
+    /// Answers complete requests; returns their bytes, and whether the rest is more than the begin
+    /// of a request.
     fn answer_requests(
         &mut self,
         (reader, client): (&mut RequestReader, &mut Client),
         received: &[u8],
         output: &mut Vec<u8>,
-    ) -> usize {
-        let mut used = 0;
+    ) -> (usize, bool) {
+        let (mut used, mut is_input_left) = (0, false);
         while !client.is_closing {
-            // Malformed requests are answered at the next turn.
-            let Ok(Read::Complete(request)) = reader.read(&received[used..]) else { break };
+            let request = match reader.read(&received[used..]) {
+                Ok(Read::Complete(request)) => request,
+                Ok(Read::Incomplete { .. }) => break,
+                // Malformed requests are answered at the next turn.
+                Err(_) => {
+                    is_input_left = true;
+                    break;
+                }
+            };
             let arguments: SmallVec<[&[u8]; 16]> = request.iter().collect();
             used += request.bytes();
             if !arguments.is_empty() {
@@ -103,7 +163,7 @@ impl Core {
             }
         }
         reader.restart();
-        used
+        (used, is_input_left)
     }
 
     fn answer_request(&mut self, client: &mut Client, arguments: &[&[u8]], output: &mut Vec<u8>) {
@@ -134,6 +194,12 @@ impl Core {
             reply.error(busy.text());
         }
     }
+}
+
+/// The requests of a connection are answered while a script runs.
+fn is_heard(connection: &Connection) -> bool {
+    let is_resp = matches!(connection.peer, Peer::Resp { .. });
+    is_resp && connection.takes_requests() && !connection.is_input_left
 }
 
 /// The command needs neither values nor Lua.

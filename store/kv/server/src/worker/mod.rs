@@ -23,6 +23,7 @@ mod fencing;
 mod handshakes;
 mod imaging;
 mod importing;
+mod incoming;
 mod invalidating;
 mod lending;
 mod logging;
@@ -74,6 +75,7 @@ use errands::Errands;
 use fencing::Fencing;
 use imaging::Imaging;
 pub use importing::Import;
+use incoming::Incoming;
 use invalidating::Notices;
 pub use lending::Forgotten;
 use lending::Lending;
@@ -97,7 +99,6 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// A worker.
 pub struct Worker {
-    mail: Receiver<Message>,
     /// Connections that have more to do without an event.
     again: VecDeque<u64>,
     /// Ends of waits: time, client.
@@ -211,6 +212,7 @@ impl Worker {
         let items = memcached::items(&shared, &listeners);
         let network = Network {
             poll,
+            mail: Incoming::new(mail),
             listeners,
             datagrams,
             connections: HashMap::new(),
@@ -218,7 +220,8 @@ impl Worker {
             next_worker: number,
             accepts_later: false,
             next_handshakes_ms: 0,
-            missed: vec![],
+            missed: BTreeSet::new(),
+            unread: vec![],
             polled: Polled::new(),
         };
         let core = Core {
@@ -252,7 +255,6 @@ impl Worker {
             shared,
         };
         Self {
-            mail,
             again: VecDeque::new(),
             deadlines: BTreeSet::new(),
             lending: Lending::default(),
@@ -319,7 +321,7 @@ impl Worker {
             self.read_mail();
             self.serve_datagrams();
             self.deliver_own();
-            self.again.extend(self.core.network.missed.drain(..));
+            self.again.extend(std::mem::take(&mut self.core.network.missed));
             for _ in 0..self.again.len() {
                 if let Some(client) = self.again.pop_front() {
                     self.serve(client);
@@ -342,20 +344,19 @@ impl Worker {
         let mut timeout = self.next_time();
         mailbox.fall_asleep();
         // A message that came before the mailbox knew is here now.
-        match self.mail.try_recv() {
-            Ok(message) => {
+        match self.core.network.mail.next() {
+            Some(message) => {
                 mailbox.wake_up();
                 self.receive(message);
                 timeout = Duration::ZERO;
             }
-            Err(_)
-                if !self.again.is_empty()
-                    || self.core.has_released()
-                    || self.core.has_datagrams() =>
+            None if !self.again.is_empty()
+                || self.core.has_released()
+                || self.core.has_datagrams() =>
             {
                 timeout = Duration::ZERO;
             }
-            Err(_) => {}
+            None => {}
         }
         let waited = self.core.network.poll.poll(events, Some(timeout));
         self.core.shared.mailboxes[self.core.number].wake_up();
@@ -367,7 +368,7 @@ impl Worker {
 
     fn read_mail(&mut self) {
         self.leave_behind();
-        while let Ok(message) = self.mail.try_recv() {
+        while let Some(message) = self.core.network.mail.next() {
             self.receive(message);
         }
     }

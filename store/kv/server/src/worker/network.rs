@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sockets of a worker: those that it listens on, and those of its clients. They belong to the
-//! core, because a script that runs for long serves them too.
+//! Sockets of a worker: those that it listens on, and those of its clients; and its mailbox, in
+//! which new clients come. They belong to the core, because a script that runs for long serves them
+//! too.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use freeport_kv_protocol::memcached::Limits;
 use mio::Poll;
 use mio::event::Event;
 
+use super::incoming::Incoming;
 use super::polling::Polled;
 use crate::connection::Connection;
 use crate::datagrams::Datagrams;
@@ -17,6 +19,8 @@ use crate::listener::{Listener, Stream};
 pub struct Network {
     /// Waits for events.
     pub poll: Poll,
+    /// Messages of other workers, with the clients that the first worker has accepted.
+    pub mail: Incoming,
     /// Sockets that clients connect to.
     pub listeners: Vec<Listener>,
     /// Sockets that datagrams arrive at.
@@ -32,7 +36,9 @@ pub struct Network {
     /// When handshakes are looked at, in milliseconds since 1970.
     pub next_handshakes_ms: u64,
     /// Connections with events that a running script has taken: they get a turn after it.
-    pub missed: Vec<u64>,
+    pub missed: BTreeSet<u64>,
+    /// Those of them that a running script has not read to the end.
+    pub unread: Vec<u64>,
     /// Connections over shared memory that are looked at in every turn.
     pub polled: Polled,
 }

@@ -115,7 +115,7 @@ impl Worker {
         let progress = match peer {
             Peer::Resp { reader, client } => {
                 client.record.active_ms.store(self.core.now_ms, Ordering::Relaxed);
-                self.limit_requests(reader, client);
+                self.core.limit_requests(reader, client);
                 self.execute_requests((reader, client), received, output)
             }
             Peer::Batch { state, client } => {

@@ -293,16 +293,6 @@ impl Worker {
         }
     }
 
-    /// The reader of a client keeps the present limits.
-    #[inline]
-    pub(super) fn limit_requests(&self, reader: &mut RequestReader, client: &mut Client) {
-        let wanted = (self.core.settings.version, client.is_authenticated);
-        if client.limited != wanted {
-            reader.set_limits(self.core.settings.requests_of(client.is_authenticated));
-            client.limited = wanted;
-        }
-    }
-
     /// Does what is due once a turn.
     pub(super) fn look_around(&mut self) {
         self.core.follow();
@@ -412,6 +402,16 @@ impl Worker {
 }
 
 impl Core {
+    /// The reader of a client keeps the present limits.
+    #[inline]
+    pub(super) fn limit_requests(&self, reader: &mut RequestReader, client: &mut Client) {
+        let wanted = (self.settings.version, client.is_authenticated);
+        if client.limited != wanted {
+            reader.set_limits(self.settings.requests_of(client.is_authenticated));
+            client.limited = wanted;
+        }
+    }
+
     /// Publishes the size of the own shard, if it is here, for those that need no exact number.
     pub fn publish_size(&self) {
         self.statistics.changes.set(self.effects.changes);

@@ -2,6 +2,7 @@
 //! Clients of both protocols see the same keys, and changes have the same consequences.
 
 use freeport_kv_protocol::batch::{Opcode, Operation, Status};
+use freeport_testbed::wait_until;
 
 use super::client::{Served, WAYS, Way, served};
 
@@ -23,6 +24,27 @@ fn both_protocols_have_the_same_keys() {
         assert_eq!(resp.call("SET b 1 EX 100"), "OK");
         batch.put(b"b", b"2");
         assert_eq!(resp.call("TTL b"), "(integer) -1");
+    }
+}
+
+/// Batched clients of both workers, of which the second one executes the script.
+#[test]
+fn packets_wait_for_a_script_that_runs_for_long() {
+    let served = served(2);
+    let [mut client, mut runner] = [(); 2].map(|()| served.resp());
+    assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
+    runner.send_arguments(&[b"EVAL", b"while true do end", b"0"]);
+    drop(served.resp());
+    let mut witness = served.resp();
+    wait_until("the script runs for long", || witness.call("PING").contains("BUSY"));
+    let mut waiting = [(); 2].map(|()| served.client(Way::Tcp));
+    let batches = waiting.each_mut().map(|client| client.send(&[Operation::get(b"key")]));
+    drop(served.resp());
+    let mut new = served.resp();
+    assert_eq!(new.call("SCRIPT KILL"), "OK");
+    assert!(runner.text().contains("Script killed by user"));
+    for (client, batch) in waiting.iter_mut().zip(batches) {
+        assert_eq!(client.replies(batch)[0].0, Status::NotFound);
     }
 }
 

@@ -118,17 +118,25 @@ fn messages_monitors_and_waits_reach_encrypted_clients() {
 #[test]
 fn clients_are_answered_while_a_script_runs_for_long() {
     let folder = Folder::new();
-    let server = serve(options(&folder), 1);
     let config = client_config(&folder, None);
-    let [mut runner, mut client] = [(); 2].map(|()| connect(address(&server), config.clone()));
-    assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
-    runner.send_arguments(&[b"EVAL", b"while true do end", b"0"]);
-    wait_until("the script runs for long", || client.call("GET key").contains("BUSY"));
-    let mut new = connect(address(&server), config);
-    assert!(new.call("GET key").contains("BUSY"), "its handshake happens meanwhile");
-    assert_eq!(client.call("SCRIPT KILL"), "OK");
-    assert!(runner.text().contains("Script killed by user"));
-    assert_eq!([new.call("PING"), client.call("PING")], ["PONG", "PONG"]);
+    for workers in [1, 2] {
+        let server = serve(options(&folder), workers);
+        // Clients belong to the workers in turn; this one is the last worker's.
+        let connect_last = || {
+            let connect = || connect(address(&server), config.clone());
+            (1..workers).for_each(|_| drop(connect()));
+            connect()
+        };
+        let [mut runner, mut client] = [(); 2].map(|()| connect_last());
+        assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
+        runner.send_arguments(&[b"EVAL", b"while true do end", b"0"]);
+        wait_until("the script runs for long", || client.call("PING").contains("BUSY"));
+        let mut new = connect_last();
+        assert!(new.call("GET key").contains("BUSY"), "its handshake happens meanwhile");
+        assert_eq!(new.call("SCRIPT KILL"), "OK");
+        assert!(runner.text().contains("Script killed by user"));
+        assert_eq!([new.call("PING"), client.call("PING")], ["PONG", "PONG"]);
+    }
 }
 
 /// As without TLS, a listener that does not read is disconnected.

@@ -112,17 +112,32 @@ impl Worker {
         address: String,
         input: Vec<u8>,
     ) {
+        if let Some(id) = self.core.take_over((stream, protocol), address, input) {
+            self.serve(id);
+        }
+    }
+}
+
+impl Core {
+    /// Takes a connection from another worker, or from the start of the server, which has its first
+    /// turn to come. Returns its number, unless the system refuses it.
+    pub(in crate::worker) fn take_over(
+        &mut self,
+        (stream, protocol): (Stream, Protocol),
+        address: String,
+        input: Vec<u8>,
+    ) -> Option<u64> {
         if protocol == Protocol::Resp {
             // Nobody has counted it while the server read its folder.
-            self.core.statistics.connections.add(1);
-            stream.keep_alive(self.core.settings.keepalive_s);
+            self.statistics.connections.add(1);
+            stream.keep_alive(self.settings.keepalive_s);
         }
-        let Some(id) = self.core.take_in(stream, protocol, address) else { return };
-        if let Some(connection) = self.core.network.connections.get_mut(&id) {
+        let id = self.take_in(stream, protocol, address)?;
+        if let Some(connection) = self.network.connections.get_mut(&id) {
             connection.is_input_left = !input.is_empty();
             connection.input = input;
         }
-        self.serve(id);
+        Some(id)
     }
 }
 
