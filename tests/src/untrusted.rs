@@ -68,7 +68,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 31] = [
+pub const READERS: [Reader; 32] = [
     ("language", language),
     ("format", format),
     ("representation", representation),

@@ -30,7 +30,7 @@ pub enum EstimateError {
     /// A number that a request cannot have.
     #[error("{name} has to be between {least} and {most}, and not {value}")]
     Range {
-        /// What it is.
+        /// Its name.
         name: &'static str,
         /// Its value.
         value: u64,
@@ -91,7 +91,7 @@ impl Request {
     }
 }
 
-/// What requests of one kind are expected to reach.
+/// Expected results of requests of one kind.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Estimate {
     /// The requests.

@@ -63,11 +63,14 @@ fn page(rows: &[Row]) -> String {
         "<!-- SPDX-License-Identifier: Apache-2.0 OR MIT -->\n\
          # Paths of an off-path SmartNIC\n\n\
          Results of the study \"Characterizing Off-path SmartNIC for Accelerating Distributed \
-         Systems\"\n(OSDI 2023) beside those of [the model](../internals/plan.md) with the profile of \
-         BlueField-2.\n**All figures of the model are simulated.** A row is reached if all results of \
-         the model are\ninside the published range, or within 10 % of a published value. The table \
-         shows a fit, not a\nprediction: {fitted} parameters that nobody has published were fitted to \
-         these rows.\n\n\
+         Systems\"\n\
+         (OSDI 2023) beside those of [the model](../internals/plan.md) with the profile of \
+         BlueField-2.\n\
+         **All figures of the model are simulated.** A row is reached if all results of the model \
+         are\n\
+         inside the published range, or within 10 % of a published value. The table shows a fit, \
+         not a\n\
+         prediction: {fitted} parameters that nobody has published were fitted to these rows.\n\n\
          | basis | meaning | reached |\n|---|---|---|\n\
          | given | a published parameter states the result | {} |\n\
          | fitted | a parameter was fitted to the row | {} |\n\
@@ -75,7 +78,8 @@ fn page(rows: &[Row]) -> String {
          Small payloads are 8 to 128 B, where the study says \"below 512 B\": from 256 B on, the \
          network is\nthe limit of the model, and paths 1, 2 and the plain NIC do not differ.\n\n\
          `freeport plan calibrate` prints the same. A test writes this page, with `BLESS=1`.\n\n\
-         | row | result | published | model | basis | asked with | |\n|---|---|---|---|---|---|---|\n",
+         | row | result | published | model | basis | asked with | |\n\
+         |---|---|---|---|---|---|---|\n",
         reached(Basis::Given),
         reached(Basis::Fitted),
         reached(Basis::Follows)

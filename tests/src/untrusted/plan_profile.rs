@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Profiles of devices for plans. Those that are accepted have every parameter in its range, and can
-//! be written again.
+//! Profiles of devices for plans. Those that are accepted have every parameter in its range, and
+//! can be written again.
 
 use freeport_plan_model::profile::{Profile, SECTIONS, with_values};
 

@@ -23,8 +23,8 @@ const WIDEST: usize = 60;
 #[command(after_help = "Example:\n  freeport plan calibrate\n  \
     freeport plan calibrate --profile my.toml --fit --out fitted.toml\n\n\
     The results are those of the study of BlueField-2 (OSDI 2023), rows 1 to 31 of its table. The\n\
-    status is 1 if a row that the model has is not reached. Basis: a parameter of the profile states\n\
-    the result (given), was fitted to it (fitted), or none names it (follows).")]
+    status is 1 if a row that the model has is not reached. Basis: a parameter of the profile\n\
+    states the result (given), was fitted to it (fitted), or none names it (follows).")]
 pub struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,

@@ -6,6 +6,9 @@ use freeport_plan_model::simulator::Flow;
 use freeport_plan_model::{Operation, Path};
 use freeport_svg::chart::{Axis, Panel, svg as chart};
 
+/// A quantity of an estimate.
+type Value = fn(&Estimate) -> f64;
+
 /// Draws the estimates with the smallest batch.
 pub fn svg(device: &str, estimates: &[Estimate]) -> String {
     let paths: Vec<Path> = Path::ALL
@@ -22,7 +25,7 @@ pub fn svg(device: &str, estimates: &[Estimate]) -> String {
         if of.is_empty() {
             continue;
         }
-        let kinds: [(&str, &str, fn(&Estimate) -> f64); 2] = [
+        let kinds: [(&str, &str, Value); 2] = [
             ("latency", "us", |it| it.single.median / 1000.0),
             ("rate", "M/s", |it| flow(it).rate),
         ];

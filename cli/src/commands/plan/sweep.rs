@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         line.tell(&format!("{done} of {} estimates", requests.len()));
     });
     drop(line);
-    // What a path does not have is left out, unless nothing remains.
+    // Operations that a path does not have are left out, unless nothing remains.
     let mut estimates: Vec<Estimate> = vec![];
     let mut refused = None;
     for result in results {
@@ -110,13 +110,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn csv(device: &str, estimates: &[Estimate]) -> String {
-    let head = "device,path,operation,bytes,batch,range_bytes,single_ns,millions_per_second,gbps,median_ns,\
-                p99_ns,bottleneck,bound_millions_per_second,bound_resource\n";
+    let head = "device,path,operation,bytes,batch,range_bytes,single_ns,millions_per_second,gbps,\
+                median_ns,p99_ns,bottleneck,bound_millions_per_second,bound_resource\n";
     let line = |estimate: &Estimate| {
         let Request { path, operation, bytes, batch, range } = estimate.request;
         let flow = estimate.full.flows[0];
         format!(
-            "{},{path},{operation},{bytes},{batch},{range},{:.0},{:.6},{:.3},{:.0},{:.0},{},{:.6},{}\n",
+            "{},{path},{operation},{bytes},{batch},{range},{:.0},{:.6},{:.3},{:.0},{:.0},{},{:.6},\
+             {}\n",
             quoted(device),
             estimate.single.median,
             flow.rate,

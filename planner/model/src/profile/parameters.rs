@@ -23,7 +23,10 @@ macro_rules! section {
     (
         $(#[doc = $about:literal])*
         $Section:ident {
-            $( $(#[doc = $meaning:literal])* $key:ident: $unit:literal, $least:literal..$most:literal; )*
+            $(
+                $(#[doc = $meaning:literal])*
+                $key:ident: $unit:literal, $least:literal..$most:literal;
+            )*
         }
     ) => {
         $(#[doc = $about])*

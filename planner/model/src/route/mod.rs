@@ -208,7 +208,7 @@ pub enum Stage {
     },
 }
 
-/// What is requested.
+/// Requests of one kind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Request {
     /// The path.

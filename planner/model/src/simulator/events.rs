@@ -6,7 +6,7 @@ use crate::route::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Event {
     /// A job leaves the stage that it is in.

@@ -40,6 +40,9 @@ fn posters(end: &End) -> f64 {
     if end.posting_cores > 0.0 { end.posting_cores } else { end.cores }
 }
 
+/// Payload from which on few requests fill every link.
+const LARGE_BYTES: u64 = 8192;
+
 /// Requests that a core of the host or of the device's processor has in flight.
 const INSIDE_WINDOW: u32 = 64;
 
@@ -54,16 +57,18 @@ impl Load {
             Side::Soc => (1.0, posters(&profile.soc)),
         };
         let (machines, threads) = (machines as u32, threads as u32);
-        // Large requests fill every link with few of them in flight: as many of clients as of an end
-        // of the machine, so that their shares of a link are about equal.
+        // Large requests fill every link with few of them in flight: as many of clients as of an
+        // end of the machine, so that their shares of a link are about equal.
         let clients = client.machines * client.threads;
         let window = match (request.bytes, request.path.requester()) {
-            (65_536.., Side::Client) => 1,
-            (65_536.., _) => (clients as u32).div_ceil(threads).max(1),
+            (LARGE_BYTES.., Side::Client) => 1,
+            (LARGE_BYTES.., _) => (clients as u32).div_ceil(threads).max(1),
             (_, Side::Client) => client.window as u32,
             _ => INSIDE_WINDOW.max(8 * request.batch),
         };
         let window = window.max(request.batch);
+        let is_large = request.bytes >= LARGE_BYTES && request.path.requester() == Side::Client;
+        let threads = if is_large { threads.div_ceil(request.batch) } else { threads };
         Self { request, machines, threads, window, offered: None }
     }
 

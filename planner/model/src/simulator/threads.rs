@@ -21,7 +21,7 @@ pub(super) struct Thread {
     pub(super) posting: InUse,
 }
 
-/// What a thread does next.
+/// The next action of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     /// It posts a batch.

@@ -21,7 +21,7 @@ use std::thread;
 pub struct Row {
     /// Its number.
     pub number: u32,
-    /// What was measured.
+    /// The measured quantity.
     pub metric: &'static str,
     /// The published result.
     pub published: &'static str,
@@ -191,7 +191,7 @@ fn growth(to: f64, from: f64) -> f64 {
     100.0 * (to / from - 1.0)
 }
 
-/// What is accepted around a published value.
+/// Accepted results around a published value.
 fn around(value: f64) -> (f64, f64) {
     span([0.9 * value, 1.1 * value])
 }

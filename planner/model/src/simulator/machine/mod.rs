@@ -320,7 +320,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Ends the stage of a job, starts the next one that waits for its resource, and moves the job on.
+    /// Ends the stage of a job, starts the next one that waits for its resource, and moves the job
+    /// on.
     fn leave(&mut self, job: u32) {
         let Some(stage) = self.stage(job) else { return };
         let next = match stage {

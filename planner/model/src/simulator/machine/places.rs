@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a job in a stage occupies: a server of a resource, a port of a client, a bank.
+//! Places that jobs occupy in their stages: servers of resources, ports of clients, banks.
 
 use super::Machine;
 use crate::path::Side;

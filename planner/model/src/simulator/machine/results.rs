@@ -65,7 +65,7 @@ impl Machine<'_> {
                 share: share(&pool.in_use, pool.count),
             }),
         );
-        // Of many equal ones, the busiest counts.
+        // The busiest of many equal ones counts.
         let [host, soc] = self.banks_at;
         let ports = &self.servers[self.ports_at..host];
         let posting =
