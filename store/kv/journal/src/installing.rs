@@ -109,13 +109,13 @@ impl<'a> Installer<'a> {
             }
             return Err(error);
         }
-        shared.replace_lineage(&shared.lineage_writer(), lineage.clone())?;
+        shared.replace_lineage(&mut shared.lineage_writer(), lineage.clone())?;
         Ok(completed)
     }
 
     fn forget_lineage(&self) -> Result<(), SnapshotError> {
         let shared = self.shared;
-        Ok(shared.replace_lineage(&shared.lineage_writer(), Lineage::default())?)
+        Ok(shared.replace_lineage(&mut shared.lineage_writer(), Lineage::default())?)
     }
 
     /// Has the manifest name the new files, and continues with them.

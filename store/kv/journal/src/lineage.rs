@@ -157,20 +157,25 @@ impl Journal {
     ///
     /// The disk has failed, and the caller may not append as primary.
     pub fn begin_history(&self, term: u64) -> Result<History, LineageError> {
-        let writer = self.shared.lineage_writer();
+        let mut writer = self.shared.lineage_writer();
         let mut next = self.lineage();
         let history = next.begin(term, self.end());
-        self.shared.replace_lineage(&writer, next)?;
+        self.shared.replace_lineage(&mut writer, next)?;
         Ok(history)
     }
 
-    /// Makes this the lineage, durably: that of the primary, before the log gets a batch of it.
+    /// Makes this the lineage, durably: that of the primary, before the log gets a batch of it. The
+    /// disk is not used if the file has it already.
     ///
     /// # Errors
     ///
     /// The disk has failed, and the caller may not append batches of that primary.
     pub fn adopt_lineage(&self, adopted: &Lineage) -> Result<(), LineageError> {
-        self.shared.replace_lineage(&self.shared.lineage_writer(), adopted.clone())
+        let mut writer = self.shared.lineage_writer();
+        if *writer && *self.shared.lineage() == *adopted {
+            return Ok(());
+        }
+        self.shared.replace_lineage(&mut writer, adopted.clone())
     }
 }
 
@@ -181,16 +186,17 @@ impl Shared {
     }
 
     /// The right to replace the lineage.
-    pub(crate) fn lineage_writer(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lineage_writer(&self) -> MutexGuard<'_, bool> {
         self.lineage_writer.lock().expect("no holder of the lock panics")
     }
 
     pub(crate) fn replace_lineage(
         &self,
-        _writer: &MutexGuard<'_, ()>,
+        is_stored: &mut MutexGuard<'_, bool>,
         next: Lineage,
     ) -> Result<(), LineageError> {
-        // It is stored even if it is the same: the file may have histories that were never reached.
+        // Until it was stored once, the file may have histories that were never reached.
+        **is_stored = false;
         let text = next.to_string();
         let stored = self.folder.replace(NEW_LINEAGE, LINEAGE, text.as_bytes());
         stored.map_err(|Unstored { error, .. }| LineageError {
@@ -198,6 +204,7 @@ impl Shared {
             reason: words(&error),
         })?;
         *self.lineage() = next;
+        **is_stored = true;
         Ok(())
     }
 }

@@ -229,7 +229,7 @@ fn shared(folder: Folder, options: &Options, tail: Tail, lineage: Lineage) -> Sh
         snapshot: Mutex::new(None),
         wake: Mutex::new(None),
         lineage: Mutex::new(lineage),
-        lineage_writer: Mutex::new(()),
+        lineage_writer: Mutex::new(false),
         counts: Counts::default(),
     }
 }

@@ -55,8 +55,8 @@ pub(crate) struct Shared {
     pub wake: Mutex<Option<Wake>>,
     pub lineage: Mutex<Lineage>,
     /// It is held while the file of the lineage is replaced, which takes long: readers of the
-    /// lineage do not wait for that.
-    pub lineage_writer: Mutex<()>,
+    /// lineage do not wait for that. True: the file has this lineage, durably.
+    pub lineage_writer: Mutex<bool>,
     pub counts: Counts,
 }
 

@@ -256,6 +256,28 @@ fn a_log_with_a_lineage_ends_where_its_followers_have_read() {
 }
 
 #[test]
+fn a_lineage_that_is_stored_is_not_stored_again() {
+    let (options, faults) = options(Policy::EverySecond);
+    let (journal, ..) = open(&options).expect("a new folder");
+    journal.begin_history(3).expect("the disk works");
+    let first = journal.lineage();
+    let mut second = first.clone();
+    second.begin(4, Position(0));
+    faults.fail_renames(1);
+    journal.adopt_lineage(&first).expect("the file has it");
+    journal.adopt_lineage(&second).expect_err("the disk fails");
+    assert_eq!(journal.lineage(), first);
+    // The file may have either now.
+    faults.fail_renames(1);
+    journal.adopt_lineage(&first).expect_err("the disk fails");
+    journal.adopt_lineage(&first).expect("the disk works");
+    drop(journal);
+    let (journal, ..) = open(&options).expect("it opens again");
+    faults.fail_renames(1);
+    journal.adopt_lineage(&first).expect_err("the file may have more than was read");
+}
+
+#[test]
 fn a_damaged_lineage_counts_as_none() {
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options::new(folder.path());

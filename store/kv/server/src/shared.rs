@@ -175,8 +175,13 @@ impl Shared {
 
     /// Number of connected clients; those that follow the log are none.
     pub fn connected_clients(&self) -> usize {
-        let followers = self.followers.load(Ordering::Relaxed);
-        self.clients.load(Ordering::Relaxed).saturating_sub(followers)
+        self.clients.load(Ordering::Relaxed).saturating_sub(self.followers())
+    }
+
+    /// Number of connections on which another server follows the log. The limit of clients counts
+    /// them.
+    pub fn followers(&self) -> usize {
+        self.followers.load(Ordering::Relaxed)
     }
 
     /// Number of a new client.

@@ -42,8 +42,9 @@ pub(super) struct Held {
     lock: Lock,
 }
 
-/// The right to replace a file durably. Its holder writes the new file without the lock of the
-/// folder, which others need to prolong their leases.
+/// The right to replace a file durably. Its holder writes and syncs the new file without the lock
+/// of the folder, which others need to prolong their leases. Only the rename, and the sync of the
+/// folder behind it, need that lock.
 pub(super) struct Writer {
     path: PathBuf,
     _lock: Lock,

@@ -16,11 +16,12 @@ mod routes;
 #[cfg(test)]
 mod stopping;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 mod view;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub use identity::{IdentityError, identity};
 pub use redirect::{CROSS_SLOT, FENCED, Port, UNBOUND};
 pub use routes::{Routes, SlotState, StoppedSlots, Stopper};
 pub use view::View;
+
+/// Time between two looks if it is still wanted that workers settle.
+const SETTLE_LOOK: Duration = Duration::from_millis(10);
 
 /// How a server takes part in a cluster.
 #[derive(Clone)]
@@ -124,11 +128,18 @@ impl Cluster {
         self.change(|routes| Routes::new(Arc::new(view), routes.stopped.clone()));
     }
 
-    /// Commands on these slots wait from now on. When this returns, none is being executed, and all
-    /// that were have been appended to the log. Waits for the workers, so no worker may call it.
-    pub fn stop(&self, stopper: Stopper, slots: &SlotSet) {
+    /// Commands on these slots wait from now on. When this returns true, none is being executed,
+    /// and all that were have been appended to the log. Waits for the workers, so no worker may
+    /// call it. A script may run for long: returns false when this is no longer wanted meanwhile.
+    /// Commands wait until they are [resumed](Cluster::resume) in either case.
+    pub fn stop(
+        &self,
+        stopper: Stopper,
+        slots: &SlotSet,
+        mut is_wanted: impl FnMut() -> bool,
+    ) -> bool {
         self.change_stopped(stopper, |stopped| stopped.union(slots));
-        self.settle();
+        self.settle(&mut is_wanted)
     }
 
     /// Commands on these slots no longer wait, unless another has stopped them too.
@@ -173,20 +184,26 @@ impl Cluster {
     }
 
     /// Waits until all workers follow the present routes, and have executed what they had taken up
-    /// before. The first round ends when nobody takes up anything by older routes; messages that
-    /// were sent until then arrive before those of the second.
-    fn settle(&self) {
-        self.round();
-        self.round();
+    /// before, or until that is no longer wanted. Returns whether they have. The first round ends
+    /// when nobody takes up anything by older routes; messages that were sent until then arrive
+    /// before those of the second.
+    fn settle(&self, is_wanted: &mut dyn FnMut() -> bool) -> bool {
+        self.round(is_wanted) && self.round(is_wanted)
     }
 
-    fn round(&self) {
-        let (done, all_done) = std::sync::mpsc::channel();
+    fn round(&self, is_wanted: &mut dyn FnMut() -> bool) -> bool {
+        let (done, all_done) = channel();
         for mailbox in self.mailboxes.iter() {
             mailbox.send(Message::Settle { done: done.clone() });
         }
         drop(done);
-        // Ends when every worker has answered, or is gone.
-        while all_done.recv().is_ok() {}
+        loop {
+            match all_done.recv_timeout(SETTLE_LOOK) {
+                // Every worker has answered, or is gone.
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) if !is_wanted() => return false,
+                _ => {}
+            }
+        }
     }
 }

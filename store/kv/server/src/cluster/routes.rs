@@ -96,10 +96,10 @@ impl Routes {
 
 #[cfg(test)]
 mod tests {
-    use freeport_kv_cluster::{Address, NodeId, Presence, State, Versioned};
+    use freeport_kv_cluster::{NodeId, State, Versioned};
 
     use super::*;
-    use crate::cluster::testing::{shard, topology};
+    use crate::cluster::testing::{presence, shard, topology};
 
     #[test]
     fn every_slot_has_the_state_that_follows_from_the_view() {
@@ -135,16 +135,7 @@ mod tests {
         };
         assert!(!awaits(replica, &state), "it is not there");
         for (term, expected) in [(0, true), (1, false)] {
-            let presence = Presence {
-                session: 1,
-                address: Address::default(),
-                position: 0,
-                term,
-                is_copying: false,
-                sealed: None,
-                wants_to_lead: false,
-            };
-            state.nodes.insert(primary, presence);
+            state.nodes.insert(primary, presence(term));
             assert_eq!(awaits(replica, &state), expected);
             assert!(!awaits(primary, &state) && !awaits(other, &state));
         }

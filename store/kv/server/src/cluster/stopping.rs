@@ -4,16 +4,19 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use freeport_kv_cluster::{Address, Member, MemoryRegistry, Registry, Shard, ShardId, SlotSet};
+use freeport_kv_cluster::{
+    Address, Fault, Member, MemoryClient, MemoryRegistry, Registry, Shard, ShardId, SlotSet,
+};
 use freeport_testbed::wait::wait_until;
 
 use super::testing::topology;
-use super::{ClusterOptions, Stopper};
+use super::{Cluster, ClusterOptions, Stopper};
 use crate::mail::Message;
 use crate::options::{Bind, Options};
 use crate::persistence::PersistenceOptions;
@@ -26,12 +29,22 @@ const COUNTERS: usize = 50;
 const PIPELINE: usize = 20;
 
 /// A node that is the primary of all slots.
-fn node(workers: usize, folder: &std::path::Path) -> Server {
+pub fn node(workers: usize, folder: &Path) -> Server {
     let registry = MemoryRegistry::default();
+    node_of(&registry, &registry.client(), Duration::from_secs(30), workers, folder)
+}
+
+/// A node that is the primary of all slots, and reaches the registry by a client.
+fn node_of(
+    registry: &MemoryRegistry,
+    client: &MemoryClient,
+    timeout: Duration,
+    workers: usize,
+    folder: &Path,
+) -> Server {
     let address = Address { host: "127.0.0.1".into(), ..Address::default() };
-    let timeout = Duration::from_secs(30);
     let cluster =
-        ClusterOptions { registry: Arc::new(registry.client()), address: address.clone(), timeout };
+        ClusterOptions { registry: Arc::new(client.clone()), address: address.clone(), timeout };
     let server = Server::start(Options {
         resp: vec![Bind::Tcp("127.0.0.1:0".parse().expect("an address"))],
         workers,
@@ -56,21 +69,25 @@ fn node(workers: usize, folder: &std::path::Path) -> Server {
 }
 
 /// A client with requests that have replies of one line.
-struct Counting(BufReader<TcpStream>);
+pub struct Counting(BufReader<TcpStream>);
 
 impl Counting {
-    fn new(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr) -> Self {
         Self(BufReader::new(TcpStream::connect(address).expect("it listens")))
     }
 
-    fn line(&mut self) -> String {
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).expect("the server replies");
         line.trim_end().to_owned()
     }
 
-    fn ask(&mut self, request: &str) -> String {
+    pub fn send(&mut self, request: &str) {
         writeln!(self.0.get_mut(), "{request}").expect("the server reads");
+    }
+
+    pub fn ask(&mut self, request: &str) -> String {
+        self.send(request);
         self.line()
     }
 
@@ -145,9 +162,9 @@ fn commands_without_a_slot_wait_while_the_primary_is_replaced() {
         ("FLUSHALL", &["+OK"]),
     ] {
         assert_eq!(client.ask("SET key 1"), "+OK");
-        cluster.stop(Stopper::HandOver, &SlotSet::all());
+        stop(cluster, Stopper::HandOver);
         let end = persistence.journal.end();
-        writeln!(client.0.get_mut(), "{request}").expect("the server reads");
+        client.send(request);
         wait_until("the client waits", || server.census().suspended == 1);
         assert_eq!(persistence.journal.end(), end, "{request}");
         cluster.resume(Stopper::HandOver, &SlotSet::all());
@@ -169,10 +186,40 @@ fn nothing_is_imported_while_the_primary_is_replaced() {
         answers.recv().expect("the worker answers")
     };
     assert_eq!(import(), Ok(()));
-    cluster.stop(Stopper::HandOver, &SlotSet::all());
+    stop(cluster, Stopper::HandOver);
     assert!(import().is_err());
     cluster.resume(Stopper::HandOver, &SlotSet::all());
     assert_eq!(import(), Ok(()));
+}
+
+#[test]
+fn clients_that_wait_are_refused_when_the_lease_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let registry = MemoryRegistry::default();
+    let way = registry.client();
+    let server = node_of(&registry, &way, Duration::from_secs(4), 2, folder.path());
+    let cluster = server.shared().cluster.as_ref().expect("the server is a node");
+    let mut client = Counting::new(server.addresses()[0]);
+    stop(cluster, Stopper::HandOver);
+    // One has a slot, and the other one has none.
+    let mut other = Counting::new(server.addresses()[0]);
+    client.send("SET key 2");
+    other.send("FLUSHALL");
+    wait_until("the clients wait", || server.census().suspended == 2);
+    way.set_fault(Fault::Unreachable);
+    wait_until("the clients are told", || server.census().suspended == 0);
+    for client in [&mut client, &mut other] {
+        assert!(client.line().starts_with("-CLUSTERDOWN"));
+    }
+    way.set_fault(Fault::None);
+    cluster.resume(Stopper::HandOver, &SlotSet::all());
+    wait_until("the node serves again", || client.ask("GET ready") == "$1");
+    assert_eq!(client.line(), "1");
+}
+
+/// Stops all slots, and waits as long as it takes.
+fn stop(cluster: &Cluster, stopper: Stopper) {
+    assert!(cluster.stop(stopper, &SlotSet::all(), || true));
 }
 
 /// Stops all slots. The log does not grow until they are resumed, although clients send more.
@@ -181,9 +228,9 @@ fn stop_once(server: &Server) {
     let (Some(cluster), Some(persistence)) = (&shared.cluster, &shared.persistence) else {
         panic!("the server is a node");
     };
-    cluster.stop(Stopper::Move, &SlotSet::all());
+    stop(cluster, Stopper::Move);
     // Another stop and its end change nothing.
-    cluster.stop(Stopper::HandOver, &SlotSet::all());
+    stop(cluster, Stopper::HandOver);
     cluster.resume(Stopper::HandOver, &SlotSet::all());
     let end = persistence.journal.end();
     for _ in 0..5 {

@@ -22,7 +22,8 @@ use super::export::{Answer, End, Exporter, send};
 use super::{Direction, Stage, is_present};
 use crate::cluster::{Stopper, View};
 
-/// Time for the rest of the log to be sent, and for the target to have it, while clients wait.
+/// Time for commands to end, for the rest of the log to be sent, and for the target to have it,
+/// while clients wait.
 const COMPLETE_MAX: Duration = Duration::from_secs(2);
 /// Time for the target to know that it has the slots. Clients that come too early are sent back.
 const MOVED_MAX: Duration = Duration::from_secs(2);
@@ -51,9 +52,11 @@ pub(super) struct Handover<'a> {
 struct Stopped<'a>(&'a Exporter<'a>);
 
 impl<'a> Stopped<'a> {
-    fn new(exporter: &'a Exporter<'a>) -> Self {
-        exporter.cluster.stop(Stopper::Move, &exporter.wanted.slots);
-        Self(exporter)
+    /// The second is whether those that had begun have ended in time.
+    fn new(exporter: &'a Exporter<'a>, end: Instant) -> (Self, bool) {
+        let is_in_time = || Instant::now() < end;
+        let has_stopped = exporter.cluster.stop(Stopper::Move, &exporter.wanted.slots, is_in_time);
+        (Self(exporter), has_stopped)
     }
 }
 
@@ -93,11 +96,15 @@ impl<'a> Handover<'a> {
             Err(reason) => return Ok(Outcome::Kept(reason)),
         };
         exporter.tracker.set_stage(Stage::Handover);
-        let stopped = Stopped::new(exporter);
-        let (position, end) = (exporter.persistence.journal.end().0, Instant::now() + COMPLETE_MAX);
-        let complete = match send_until(position, end)? {
-            true => self.complete(position, end)?,
-            false => Err("the log of this node is slow, or its disk is full".into()),
+        let end = Instant::now() + COMPLETE_MAX;
+        let (stopped, has_stopped) = Stopped::new(exporter, end);
+        let position = exporter.persistence.journal.end().0;
+        let complete = if !has_stopped {
+            Err("a script or another command runs for long".into())
+        } else if send_until(position, end)? {
+            self.complete(position, end)?
+        } else {
+            Err("the log of this node is slow, or its disk is full".into())
         };
         match complete.and_then(|()| self.replace(revision, &topology)) {
             Ok(revision) => {

@@ -28,6 +28,9 @@ pub enum RoleError {
          those of its own folder"
     )]
     Loading,
+    /// The keys are not those of the log.
+    #[error("the replica differs from its primary, and needs all keys of it")]
+    Differs,
     /// The primary continues at another place than the end of the log.
     #[error("the primary does not continue where the replica's log ends")]
     Elsewhere,

@@ -93,7 +93,10 @@ impl Core {
         let shared = self.shared.clone();
         let Some(replication) = &shared.replication else { return Err(RoleError::Stopping) };
         replication.is_of(attempt)?;
-        if position != replication.position() || replication.is_copying() {
+        if replication.is_copying() {
+            return Err(RoleError::Differs);
+        }
+        if position != replication.position() {
             return Err(RoleError::Elsewhere);
         }
         let adopted = replication.journal.adopt_lineage(lineage);
@@ -227,6 +230,9 @@ mod tests {
         let end = replication.position();
         assert!(end > begin, "it is executed");
         replication.want_sync();
+        let (place, lineage) = (replication.position(), replication.journal.lineage());
+        let resume = move |core: &mut Core| core.continue_log(attempt, place, &lineage);
+        assert_eq!(with_all_shards(server.shared(), resume), Err(RoleError::Differs));
         assert_eq!(execute(), Ok(()));
         assert_eq!(replication.position(), end);
         assert!(feed.is_over());

@@ -3,6 +3,7 @@
 //! already. Without a cluster, every function here is one comparison.
 //!
 //! - While the node has no lease, commands on keys are refused, and output from before waits.
+//!   Clients whose commands wait for other routes are refused too: another node may serve them.
 //! - When the lease is there again and nobody has replaced the node, the output leaves.
 //! - If the node was replaced, connections with output are closed: their clients cannot know which
 //!   of their last commands still hold, and ask the new primary.
@@ -83,11 +84,12 @@ impl Worker {
             self.core.fencing.replaced = replaced;
             self.close_all_with_output();
         }
-        if is_fenced && !self.core.is_fenced {
+        let had_lease = !std::mem::replace(&mut self.core.is_fenced, is_fenced);
+        if is_fenced && had_lease {
             let connections = self.core.network.connections.values_mut();
             connections.for_each(|connection| connection.guard_output());
+            self.resume_stopped();
         }
-        self.core.is_fenced = is_fenced;
         if !is_fenced && !self.core.fencing.held.is_empty() {
             for client in std::mem::take(&mut self.core.fencing.held) {
                 self.send_held(client, |holding| holding.is_fenced = false);

@@ -160,10 +160,12 @@ impl Core {
         is_possible
     }
 
-    /// Evicts keys of the own shard, if it is here and above its share.
+    /// Evicts keys of the own shard, if it is here and above its share. While another node becomes
+    /// the primary, nothing is evicted, because removals would make the log longer.
     pub(super) fn evict_more(&mut self) {
         let has_policy = self.settings.eviction.policy.is_some();
         self.is_evicting = has_policy
+            && !self.hands_over()
             && self.store.has(self.number)
             && self.evict_in(self.number, self.quota(), self.settings.eviction_time) == Room::Soon;
     }

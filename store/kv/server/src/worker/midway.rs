@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of requests that come in the middle of a turn, when other workers have replied to changes
-//! since the turn began. The worker has no thread, so a test decides about each of its steps.
+//! since the turn began, and of requests that wait for other routes. The worker has no thread, so a
+//! test decides about each of its steps.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
+use freeport_kv_cluster::{NodeId, SlotSet};
 use freeport_kv_commands::{Reader, Shard, ShardOptions};
 use freeport_kv_protocol::batch::{
-    Header, Hello, HelloReply, Operation, PacketLimits, PacketWriter, ReplyReader,
+    Header, Hello, HelloReply, Operation, PacketLimits, PacketWriter, Reply, ReplyReader, Status,
 };
+use freeport_testbed::wait::wait_until;
 use mio::{Poll, Waker};
 
 use super::{WAKER, Worker};
 use crate::channels::{Content, Kind};
+use crate::cluster::testing::routes_of_replica;
+use crate::cluster::{Routes, StoppedSlots, Stopper, View};
 use crate::datagrams::Datagrams;
 use crate::listener::{Protocol, Stream};
 use crate::mail::{Mailbox, Message};
 use crate::options::Options;
 use crate::shared::{Pause, Shared};
 use crate::tracking::Invalidated;
+
+/// Longest time that a reply may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of another worker.
 const OTHER: Reader = Reader { client: 1 << 40, worker: 1 };
@@ -116,6 +125,25 @@ impl Bench {
         self.worker.core.store.shard(0).keys() == 1
     }
 
+    /// The worker has these routes from now on.
+    fn follow(&mut self, routes: Routes) {
+        self.worker.core.routes = Some(Arc::new(routes));
+        self.worker.core.is_watchful = true;
+        self.worker.follow_routes();
+    }
+
+    /// Whether the reply to a write sends the client elsewhere.
+    fn is_redirected(&mut self) -> bool {
+        let Peer::Stream(stream, protocol, _) = &mut self.peer else { panic!("it has no stream") };
+        let mut reply = [0; 1 << 10];
+        let bytes = stream.read(&mut reply).expect("the worker has replied");
+        if *protocol == Protocol::Resp {
+            return reply.starts_with(b"-MOVED ");
+        }
+        let reply = first_reply(&reply[..bytes]);
+        reply.status == Status::Moved
+    }
+
     /// The messages for the other worker.
     fn sent(&self) -> Vec<Message> {
         self.mail.try_iter().collect()
@@ -126,6 +154,7 @@ impl Bench {
 fn connect(worker: &mut Worker, protocol: Protocol) -> Peer {
     let (ours, theirs) = UnixStream::pair().expect("the system has sockets");
     theirs.set_nonblocking(true).expect("a socket");
+    ours.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let stream = Stream::Unix(mio::net::UnixStream::from_std(theirs));
     let id = worker.core.take_in(stream, protocol, String::new()).expect("it is registered");
     Peer::Stream(ours, protocol, id)
@@ -135,23 +164,34 @@ fn connect(worker: &mut Worker, protocol: Protocol) -> Peer {
 fn greet(worker: &mut Worker, address: SocketAddr) -> Peer {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     socket.connect(address).expect("the address can be reached");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let value = Hello::default().value();
     let hello = Operation::hello(b"", &value);
     socket.send(&packet(&[hello], None)).expect("the worker has the other end");
     serve_datagrams(worker);
     let mut reply = [0; 1 << 10];
     let bytes = socket.recv(&mut reply).expect("the worker has replied");
-    let header = Header::parse_reply(&reply[..bytes], 1 << 10).expect("a packet").expect("whole");
-    let payload = &reply[header.bytes()..bytes];
-    let reply = ReplyReader::new(payload, header.count).next().expect("one").expect("well formed");
+    let reply = first_reply(&reply[..bytes]);
     let reply = HelloReply::decode(reply.value.expect("it has one")).expect("16 bytes");
     Peer::Datagrams(socket, reply.token)
 }
 
-/// An event has reported a datagram.
+/// The first reply of a packet.
+fn first_reply(packet: &[u8]) -> Reply<'_> {
+    let header = Header::parse_reply(packet, 1 << 10).expect("a packet").expect("whole");
+    let payload = &packet[header.bytes()..];
+    ReplyReader::new(payload, header.count).next().expect("one").expect("well formed")
+}
+
+/// A datagram was sent, and an event reports it as soon as it has come.
 fn serve_datagrams(worker: &mut Worker) {
-    worker.core.network.datagrams[0].port.is_readable = true;
-    worker.serve_datagrams();
+    let received = |worker: &Worker| worker.core.statistics.datagrams.received.get();
+    let before = received(worker);
+    wait_until("the datagram has come", || {
+        worker.core.network.datagrams[0].port.is_readable = true;
+        worker.serve_datagrams();
+        received(worker) > before
+    });
 }
 
 fn packet(operations: &[Operation<'_>], token: Option<u64>) -> Vec<u8> {
@@ -217,4 +257,48 @@ fn a_write_finds_a_pause_since_the_turn_began() {
         }
         assert!(bench.has_written(), "{way:?}");
     }
+}
+
+#[test]
+fn a_write_to_a_replica_waits_until_its_next_primary_leads() {
+    for way in [Way::Resp, Way::Batch] {
+        let mut bench = Bench::new(way);
+        bench.worker.look_around();
+        bench.follow(routes_of_replica(0));
+        bench.write();
+        assert_eq!(bench.worker.stopped.len(), 1, "{way:?}");
+        bench.follow(routes_of_replica(1));
+        assert!(bench.worker.stopped.is_empty(), "{way:?}");
+        assert!(bench.is_redirected(), "{way:?}");
+        // A node without a lease does not know when that is.
+        bench.follow(routes_of_replica(0));
+        bench.worker.core.is_fenced = true;
+        bench.write();
+        assert!(bench.is_redirected(), "{way:?}");
+    }
+}
+
+#[test]
+fn nothing_is_evicted_while_the_primary_is_replaced() {
+    let mut bench = Bench::new(Way::Resp);
+    bench.worker.look_around();
+    bench.write();
+    assert!(bench.has_written());
+    let shared = bench.shared();
+    let changed = [(&b"maxmemory"[..], &b"1"[..]), (b"maxmemory-policy", b"allkeys-lru")];
+    shared.configuration.set(&changed).expect("right values");
+    shared.has_changed();
+    bench.worker.look_around();
+    let mut stopped = StoppedSlots::default();
+    *stopped.by(Stopper::HandOver) = SlotSet::all();
+    bench.follow(Routes::new(Arc::new(View::empty(NodeId::random())), stopped));
+    bench.worker.core.is_evicting = true;
+    bench.worker.keep_time();
+    assert!(bench.has_written(), "another node becomes the primary");
+    bench.worker.core.routes = None;
+    wait_until("it continues", || {
+        bench.worker.core.is_evicting = true;
+        bench.worker.keep_time();
+        !bench.has_written()
+    });
 }

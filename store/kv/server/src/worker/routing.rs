@@ -309,7 +309,7 @@ impl Worker {
         found
     }
 
-    /// A client waits until the routes change.
+    /// A client waits until the routes change, or the lease of the node ends.
     pub(super) fn stop_client(&mut self, client: &mut Client) {
         client.is_suspended = true;
         self.stopped.push(client.id());
@@ -337,9 +337,7 @@ impl Worker {
     /// for keys or listen to channels of slots which are elsewhere now learn it.
     pub(super) fn follow_routes(&mut self) {
         self.core.fail_foreign_watches();
-        for client in std::mem::take(&mut self.stopped) {
-            self.resume(client);
-        }
+        self.resume_stopped();
         let connections = self.core.network.connections.iter();
         let concerned = connections.filter_map(|(id, connection)| {
             let client = connection.client()?;
@@ -352,6 +350,13 @@ impl Worker {
                 self.unsubscribe_foreign(id);
             }
             self.retry_by_message(id);
+        }
+    }
+
+    /// Clients that wait until the routes change continue with their requests, or wait again.
+    pub(super) fn resume_stopped(&mut self) {
+        for client in std::mem::take(&mut self.stopped) {
+            self.resume(client);
         }
     }
 

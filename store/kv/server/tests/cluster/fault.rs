@@ -41,8 +41,8 @@ impl Fault {
         matches!(self, Self::KillReplicas | Self::HandOver | Self::Move)
     }
 
-    /// Terms that it begins, at most: at a hand-over, the old primary ends its own by one, and the
-    /// new one begins another.
+    /// Terms that it begins in one shard, at most: at a hand-over, the old primary ends its own by
+    /// one, and the new one begins another.
     pub fn terms(self) -> u64 {
         if self == Self::HandOver { 2 } else { 0 }
     }

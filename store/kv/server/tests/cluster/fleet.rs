@@ -135,25 +135,34 @@ impl Fleet {
         shards.into_values().collect()
     }
 
-    /// The sum of the terms of all shards, or of their epochs: each election makes it larger.
-    pub fn terms(&self) -> u64 {
-        let mut terms: BTreeMap<String, u64> = BTreeMap::new();
+    /// The term of each shard, or its epoch: each election makes it larger. A shard is given by
+    /// the numbers of its nodes.
+    pub fn terms(&self, shards: &[Vec<usize>]) -> Vec<u64> {
+        let mut terms = vec![0; shards.len()];
         // A node may not know the last one yet.
         for node in &self.nodes {
             let Ok(Value::Bulk(report)) = ask(node.address(), &["CLUSTER", "NODES"]) else {
                 continue;
             };
             for line in text(&report).lines() {
-                if let [id, _, flags, _, _, _, term, ..] = line.split(' ').collect::<Vec<_>>()[..]
+                if let [_, address, flags, _, _, _, term, ..] =
+                    line.split(' ').collect::<Vec<_>>()[..]
                     && flags.contains("master")
+                    && let Some(node) = self.node_at(address)
+                    && let Some(shard) = shards.iter().position(|shard| shard.contains(&node))
                 {
-                    let term: u64 = term.parse().expect("a number");
-                    let known = terms.entry(id.to_owned()).or_default();
-                    *known = term.max(*known);
+                    terms[shard] = term.parse::<u64>().expect("a number").max(terms[shard]);
                 }
             }
         }
-        terms.into_values().sum()
+        terms
+    }
+
+    /// The number of the node with an address as `CLUSTER NODES` has it: `host:port@bus,name`.
+    fn node_at(&self, address: &str) -> Option<usize> {
+        let (_, port) = address.split('@').next()?.rsplit_once(':')?;
+        let port: u16 = port.parse().ok()?;
+        self.nodes.iter().position(|node| node.address().port() == port)
     }
 
     /// The number of the node with a port.

@@ -54,16 +54,39 @@ pub fn run(trial: &Trial) -> Result<Counts, String> {
         let place = |error| format!("seed {}, round {round}, {fault:?}: {error}", trial.seed);
         let lost = sum(&writers).lost;
         wait_for("the cluster is whole", &[], || fleet.is_whole()).map_err(place)?;
-        let terms = fleet.terms();
+        let shards = fleet.shards();
+        let terms = fleet.terms(&shards);
         run_round(&mut fleet, fault, &mut writers, &mut random).map_err(place)?;
         let lost = sum(&writers).lost - lost;
         // On a loaded machine a lease may end, and a replica be elected that lacks some.
-        let has_elected = fleet.terms() > terms + fault.terms();
+        let begun = fleet.terms(&shards).into_iter().zip(terms);
+        let begun = begun.map(|(now, before)| now.saturating_sub(before));
+        let has_elected = has_elected(fault, begun);
         if fault.is_harmless() && !has_elected && lost > 0 {
             return Err(place(format!("{lost} acknowledged requests are lost")));
         }
     }
     Ok(sum(&writers))
+}
+
+/// Whether shards have begun more terms than a fault does, by the number that each has begun.
+fn has_elected(fault: Fault, begun: impl Iterator<Item = u64>) -> bool {
+    let begun: Vec<u64> = begun.filter(|terms| *terms > 0).collect();
+    let concerned = usize::from(fault.terms() > 0);
+    begun.len() > concerned || begun.iter().any(|terms| *terms > fault.terms())
+}
+
+#[test]
+fn elections_beside_a_fault_are_found() {
+    for (fault, begun, expected) in [
+        (Fault::Move, [0, 0], false),
+        (Fault::Move, [0, 1], true),
+        (Fault::HandOver, [2, 0], false),
+        (Fault::HandOver, [1, 1], true),
+        (Fault::HandOver, [0, 3], true),
+    ] {
+        assert_eq!(has_elected(fault, begun.into_iter()), expected, "{fault:?} {begun:?}");
+    }
 }
 
 fn sum(writers: &[Writer]) -> Counts {

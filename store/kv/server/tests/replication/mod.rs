@@ -124,6 +124,7 @@ fn writes_appear_on_the_replica() {
             assert_eq!(reader.call(&format!("GET key{number}")), format!("\"{number}\""));
         }
         assert_eq!(primary.info("connected_slaves"), "1");
+        assert_eq!(primary.info("follower_connections"), "1");
         assert_eq!(replica.info("role"), "slave");
         assert_eq!(replica.digest(), primary.digest());
     }

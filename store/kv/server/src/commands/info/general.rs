@@ -49,6 +49,7 @@ pub(super) fn clients(core: &Core, lines: &mut Lines) {
     let count = |flag: u32| records.iter().filter(|record| record.has(flag)).count();
     lines.add("connected_clients", core.shared.connected_clients());
     lines.add("cluster_connections", 0);
+    lines.add("follower_connections", core.shared.followers());
     lines.add("maxclients", core.settings.clients_max);
     lines.add("blocked_clients", count(flag::BLOCKED));
     let awaited: usize = core.store.shards().map(|shard| shard.awaited_keys()).sum();

@@ -30,6 +30,7 @@ impl Core {
                 SlotState::Served => {}
                 SlotState::Stopped if self.is_fenced => {}
                 SlotState::Stopped => return None,
+                SlotState::Copied if routes.awaits_primary && !self.is_fenced => return None,
                 SlotState::Copied | SlotState::Elsewhere | SlotState::Nobody => is_here = false,
             }
         }
