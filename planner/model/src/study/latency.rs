@@ -1,36 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rows about latency.
 
-use super::{INLINE, LATENCY, Model, Row, around, growth, one, span};
+use super::{Asked, INLINE, LATENCY, Model, Row, around, growth, one, span};
 use crate::path::Operation::{Read, Send, Write};
 use crate::path::{Operation, Path};
 
-/// Growth of latency from one path to another, over payloads.
-fn grows(
-    model: &Model<'_>,
-    operation: Operation,
-    to: Path,
-    from: Path,
-    payloads: &[u64],
-) -> (f64, f64) {
-    span(payloads.iter().map(|&bytes| {
-        growth(model.latency(to, operation, bytes), model.latency(from, operation, bytes))
-    }))
-}
-
 pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
-    let over = "single requests of 8 to 4096 B";
-    let row = |number, metric, published, accepted, ours| Row {
-        number,
-        metric,
-        published,
-        accepted,
-        ours,
-        unit: "%",
-        how: over,
+    let asked = Asked { unit: "%", how: "single requests of 8 to 4096 B" };
+    let row = |number, metric, published, accepted, ours| {
+        asked.row(number, metric, published, accepted, ours)
     };
     let (rnic, host, soc) = (Path::Rnic, Path::Host, Path::Soc);
-    let of = |operation, to, from| grows(model, operation, to, from, &LATENCY);
+    let of = |operation, to, from| model.grows(Model::latency, operation, [to, from], &LATENCY);
     let read_1 = |bytes| model.latency(host, Read, bytes);
     let pass = (read_1(64) - model.latency(rnic, Read, 64)) / 2.0;
     let fastest = of(Read, soc, host).0;
@@ -67,7 +48,8 @@ pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
                 (4.0, 17.0),
                 span(Operation::ALL.into_iter().flat_map(|operation| {
                     let payloads = if operation == Read { &LATENCY[..] } else { &INLINE };
-                    let (low, high) = grows(model, operation, Path::HostToSoc, soc, payloads);
+                    let paths = [Path::HostToSoc, soc];
+                    let (low, high) = model.grows(Model::latency, operation, paths, payloads);
                     [low, high]
                 })),
             )
@@ -95,13 +77,8 @@ fn worst_inside(model: &Model<'_>) -> Row {
         (Path::SocToHost, Write),
     ];
     let next = span(others.map(|(path, operation)| model.latency(path, operation, 64))).1;
-    Row {
-        number: 20,
-        metric: "latency of S2H, READ to the next",
-        published: "very high, READ worst",
-        accepted: (10.0, 10_000.0),
-        ours: one(growth(worst, next)),
-        unit: "%",
-        how: "64 B, to the slowest other one-sided request",
-    }
+    let how = "64 B, to the slowest other one-sided request";
+    let asked = Asked { unit: "%", how };
+    let (metric, published) = ("latency of S2H, READ to the next", "very high, READ worst");
+    asked.row(20, metric, published, (10.0, 10_000.0), one(growth(worst, next)))
 }

@@ -64,6 +64,28 @@ impl Row {
     }
 }
 
+/// How the model is asked for rows, and the unit of its answers.
+#[derive(Clone, Copy)]
+struct Asked {
+    unit: &'static str,
+    how: &'static str,
+}
+
+impl Asked {
+    /// Returns a row with the published results that are accepted, and the model's.
+    fn row(
+        self,
+        number: u32,
+        metric: &'static str,
+        published: &'static str,
+        accepted: (f64, f64),
+        ours: (f64, f64),
+    ) -> Row {
+        let Self { unit, how } = self;
+        Row { number, metric, published, accepted, ours, unit, how }
+    }
+}
+
 /// Relation of a row to the parameters of a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Basis {
@@ -177,6 +199,24 @@ impl<'a> Model<'a> {
     /// Greatest payload in Gbit/s.
     fn goodput(&self, path: Path, operation: Operation, bytes: u64) -> f64 {
         self.rate(path, operation, bytes) * bytes as f64 * 8.0 / 1000.0
+    }
+}
+
+/// A quantity that the model has for requests of one kind: latency or rate.
+type Quantity<'a> = fn(&Model<'a>, Path, Operation, u64) -> f64;
+
+impl<'a> Model<'a> {
+    /// Returns the growth of a quantity from one path to another in per cent, over payloads.
+    fn grows(
+        &self,
+        quantity: Quantity<'a>,
+        operation: Operation,
+        [to, from]: [Path; 2],
+        payloads: &[u64],
+    ) -> (f64, f64) {
+        span(payloads.iter().map(|&bytes| {
+            growth(quantity(self, to, operation, bytes), quantity(self, from, operation, bytes))
+        }))
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rows about throughput of single paths.
 
-use super::{Model, Row, SMALL, around, growth, one, span};
+use super::{Asked, Model, Row, SMALL, around, growth, one, span};
 use crate::path::Operation::{Read, Send, Write};
 use crate::path::{Operation, Path};
 
@@ -13,21 +13,6 @@ const HUGE: [u64; 9] = [
     64_000_000,
 ];
 
-/// Growth of rates from one path to another, over payloads.
-fn grows(
-    model: &Model<'_>,
-    operation: Operation,
-    to: Path,
-    from: Path,
-    payloads: &[u64],
-) -> (f64, f64) {
-    span(
-        payloads.iter().map(|&bytes| {
-            growth(model.rate(to, operation, bytes), model.rate(from, operation, bytes))
-        }),
-    )
-}
-
 pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
     let mut rows = of_clients(model);
     rows.extend(of_large_reads(model));
@@ -36,21 +21,16 @@ pub(super) fn rows(model: &Model<'_>) -> Vec<Row> {
 }
 
 fn of_clients(model: &Model<'_>) -> Vec<Row> {
-    let over = "all clients, 8 to 128 B: the network is not the limit";
-    let row = |number, metric, published, accepted, ours| Row {
-        number,
-        metric,
-        published,
-        accepted,
-        ours,
-        unit: "%",
-        how: over,
+    let how = "all clients, 8 to 128 B: the network is not the limit";
+    let asked = Asked { unit: "%", how };
+    let row = |number, metric, published, accepted, ours| {
+        asked.row(number, metric, published, accepted, ours)
     };
     let (rnic, host, soc) = (Path::Rnic, Path::Host, Path::Soc);
-    let of = |operation, to, from| grows(model, operation, to, from, &SMALL);
+    let of = |operation, to, from| model.grows(Model::rate, operation, [to, from], &SMALL);
     let large = span(Operation::ALL.into_iter().flat_map(|operation| {
         let payloads = if operation == Send { &LARGE[..3] } else { &LARGE };
-        let (low, high) = grows(model, operation, host, rnic, payloads);
+        let (low, high) = model.grows(Model::rate, operation, [host, rnic], payloads);
         [low, high]
     }));
     let times = |(low, high): (f64, f64)| (1.0 + low / 100.0, 1.0 + high / 100.0);
@@ -98,15 +78,17 @@ fn of_clients(model: &Model<'_>) -> Vec<Row> {
                 one(model.rate(rnic, Send, 8))
             })
         },
-        Row {
-            number: 30,
-            metric: "cores of a file system, 25 to 100 Gbit/s",
-            published: "2.27 times",
-            accepted: around(2.27),
-            ours: (f64::NAN, f64::NAN),
+        Asked {
             unit: "times",
             how: "not modelled: the study does not say how many cores the file system itself uses",
-        },
+        }
+        .row(
+            30,
+            "cores of a file system, 25 to 100 Gbit/s",
+            "2.27 times",
+            around(2.27),
+            one(f64::NAN),
+        ),
     ]
 }
 
@@ -115,50 +97,41 @@ fn of_large_reads(model: &Model<'_>) -> Vec<Row> {
     let best = span(HUGE.map(read)).1;
     // The payload up to which nothing is lost.
     let kept = HUGE.into_iter().filter(|&bytes| read(bytes) > 0.98 * best).max();
+    let kept = kept.unwrap_or(0) as f64;
     let worst = span(HUGE.map(read)).0;
     vec![
-        Row {
-            number: 17,
-            metric: "READ of path 2 falls",
-            published: "from 9 MB",
-            accepted: around(9.0),
-            ours: one(kept.unwrap_or(0) as f64 / 1e6),
+        Asked {
             unit: "MB",
             how: "the largest of 1, 4, 8, 9, 10 and 12 MB that loses less than 2 %",
-        },
-        Row {
-            number: 18,
-            metric: "worst anomaly with the device's processor",
-            published: "up to -48 %",
-            accepted: around(-48.0),
-            ours: one(growth(worst, best)),
+        }
+        .row(17, "READ of path 2 falls", "from 9 MB", around(9.0), one(kept / 1e6)),
+        Asked {
             unit: "%",
             how: "READ of path 2, 64 MB to the best payload up to that; larger ones lose more",
-        },
+        }
+        .row(
+            18,
+            "worst anomaly with the device's processor",
+            "up to -48 %",
+            around(-48.0),
+            one(growth(worst, best)),
+        ),
     ]
 }
 
 fn inside(model: &Model<'_>) -> Vec<Row> {
     let rates = |path| span(SMALL.map(|bytes| model.rate(path, Read, bytes)));
-    let row = |number, metric, published, accepted, ours| Row {
-        number,
-        metric,
-        published,
-        accepted,
-        ours,
-        unit: "M/s",
-        how: "READ of 8 to 128 B by all cores",
-    };
+    let asked = Asked { unit: "M/s", how: "READ of 8 to 128 B by all cores" };
     let data = [Path::SocToHost, Path::HostToSoc]
         .into_iter()
         .flat_map(|path| [Read, Write].map(|operation| model.goodput(path, operation, 65_536)));
     vec![
-        row(22, "READ rate of S2H", "29 M/s", around(29.0), rates(Path::SocToHost)),
-        row(23, "READ rate of H2S", "51.2 M/s", around(51.2), rates(Path::HostToSoc)),
+        asked.row(22, "READ rate of S2H", "29 M/s", around(29.0), rates(Path::SocToHost)),
+        asked.row(23, "READ rate of H2S", "51.2 M/s", around(51.2), rates(Path::HostToSoc)),
         Row {
             unit: "Gbit/s",
             how: "READ and WRITE of 64 KiB in both directions",
-            ..row(24, "data rate of path 3", "half of PCIe", around(128.0), span(data))
+            ..asked.row(24, "data rate of path 3", "half of PCIe", around(128.0), span(data))
         },
     ]
 }
