@@ -168,7 +168,7 @@ fn redis_py_is_content_with_a_cluster() {
     });
     write_more();
     let shards = shards(&cluster);
-    cluster.done(&["failover", &shards[0]]);
+    cluster.done(&["failover", &shards[0], "--timeout", "180"]);
     write_more();
     let [from, to] = [&shards[0], &shards[1]];
     cluster.done(&["move", "--count", "500", "--from", from, "--to", to, "--wait"]);

@@ -120,7 +120,7 @@ fn keys_stay_while_slots_and_primaries_change() {
     cluster.done(&["move", "--count", "3000", "--from", &first, "--to", &second, "--wait"]);
     cluster.check(&[0, 1]);
     cluster.done(&["add", &third, "--shard", &first, "--wait"]);
-    cluster.done(&["failover", &third]);
+    cluster.done(&["failover", &third, "--timeout", "180"]);
     cluster.check(&[0, 1, 2]);
     cluster.done(&["remove", &first]);
     cluster.done(&["rebalance", "--wait"]);

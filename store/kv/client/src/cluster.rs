@@ -354,18 +354,14 @@ impl Node {
     }
 
     fn connect(&mut self, options: &Options) -> Result<&mut Client, Error> {
-        if self.client.is_none() {
-            self.client = Some(Client::connect_to(self.address.clone(), options.clone())?);
-        }
-        Ok(self.client.as_mut().expect("it was just connected"))
+        connected(&mut self.client, &self.address, options)
     }
 
     fn send(&mut self, options: &Options) -> Result<(), Error> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        self.connect(options)?;
-        let client = self.client.as_mut().expect("it was just connected");
+        let client = connected(&mut self.client, &self.address, options)?;
         client.send(&self.batch, &mut self.replies)
     }
 
@@ -375,4 +371,17 @@ impl Node {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the client of a node, connected first if there is none.
+fn connected<'a>(
+    client: &'a mut Option<Client>,
+    address: &Address,
+    options: &Options,
+) -> Result<&'a mut Client, Error> {
+    let connected = match client.take() {
+        Some(connected) => connected,
+        None => Client::connect_to(address.clone(), options.clone())?,
+    };
+    Ok(client.insert(connected))
 }

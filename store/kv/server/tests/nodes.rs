@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::client::{Client, server_with};
 
 /// Time for which a node is believed to be there. Long, because the machine may be busy.
-const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(60);
 
 /// A node, or the folder of one.
 pub struct Node {

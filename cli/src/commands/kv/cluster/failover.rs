@@ -2,7 +2,6 @@
 //! `freeport kv cluster failover`: a replica takes the place of its primary while both run.
 
 use super::names::{self, short};
-use super::progress::REPLYING;
 use super::session::{Session, is_complete, stored};
 use crate::commands::kv::login::Login;
 use crate::progress::ProgressLine;
@@ -40,7 +39,7 @@ pub fn run(session: &Session, arguments: &Arguments) -> anyhow::Result<ExitCode>
     let topology = &stored(&state)?.topology;
     let replica = replica(&state, topology, &arguments.name)?;
     let (begin, limit) = (Instant::now(), Duration::from_secs(arguments.timeout));
-    let mut connection = arguments.login.connect(&replica.address, limit.min(REPLYING))?;
+    let mut connection = arguments.login.connect(&replica.address, limit)?;
     let refused = || format!("{} does not take over", replica.address);
     connection.run(&["CLUSTER", "FAILOVER"]).with_context(refused)?;
     let mut line = ProgressLine::default();

@@ -6,7 +6,8 @@ use std::io::ErrorKind;
 use freeport_kv_cluster::Registry;
 use freeport_testbed::wait_until;
 
-use super::{SHORT, Trial};
+use super::{LONG, Node, SHORT, Trial};
+use crate::client::Client;
 
 const NO_LEASE: &str = "CLUSTERDOWN The lease of this node has run out";
 
@@ -39,22 +40,27 @@ fn a_node_without_a_lease_refuses_commands_on_keys() {
     assert!(trial.shard().term > term, "a term is one lease");
 }
 
-/// A script that began in time ends without a lease: its reply leaves when the node has one again.
-#[test]
-fn replies_wait_for_the_lease() {
-    let trial = Trial::new(1, SHORT);
-    let node = &trial.nodes[0];
-    // Workers take clients in turn, so one of the others is at the worker of the script. That
-    // answers clients that it has already.
+/// Begins a script that does not end. Returns the client that waits for it and two others: workers
+/// take clients in turn, so one of these is at the worker of the script.
+fn endless_script(node: &Node, script: &str) -> (Client, [Client; 2]) {
     let (mut client, mut others) = (node.client(), [node.client(), node.client()]);
     assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
     for other in &mut others {
         assert_eq!(other.call("PING"), "PONG");
     }
-    client.send_arguments(&[b"EVAL", b"while true do end", b"0"]);
+    client.send_arguments(&[b"EVAL", script.as_bytes(), b"0"]);
     wait_until("the script runs", || {
         others.iter_mut().any(|other| other.call("PING").contains("BUSY"))
     });
+    (client, others)
+}
+
+/// A script that began in time ends without a lease: its reply leaves when the node has one again.
+#[test]
+fn replies_wait_for_the_lease() {
+    let trial = Trial::new(1, SHORT);
+    let node = &trial.nodes[0];
+    let (mut client, mut others) = endless_script(node, "while true do end");
     node.cut(true);
     let state = || trial.registry.client().read().expect("it is in memory");
     wait_until("the lease runs out", || !state().nodes.contains_key(&node.id));
@@ -73,7 +79,7 @@ fn replies_wait_for_the_lease() {
 
 #[test]
 fn a_primary_that_is_started_again_leads_again() {
-    let mut trial = Trial::new(1, SHORT);
+    let mut trial = Trial::new(1, LONG);
     assert_eq!(trial.nodes[0].client().call("SET key value"), "OK");
     trial.nodes[0].stop();
     let state = trial.registry.client().read().expect("a state");
@@ -102,14 +108,11 @@ fn slow_calls_of_the_registry_do_not_keep_a_node_from_leading() {
 fn a_busy_replica_does_not_stop_an_election() {
     let trial = Trial::new(3, SHORT);
     let (primary, busy) = (&trial.nodes[0], &trial.nodes[1]);
-    // A worker whose script runs for long answers clients that it has already.
-    let (mut client, mut control) = (busy.client(), busy.client());
-    assert_eq!(client.call("CONFIG SET busy-reply-threshold 1"), "OK");
-    assert_eq!(control.call("PING"), "PONG");
-    client.send_arguments(&[b"EVAL", b"#!lua flags=no-writes\nwhile true do end", b"0"]);
+    let script = "#!lua flags=no-writes\nwhile true do end";
+    let (mut client, mut others) = endless_script(busy, script);
     primary.cut(true);
     wait_until("the other replica leads", || trial.leads(2));
-    wait_until("the script is stopped", || control.call("SCRIPT KILL") == "OK");
+    wait_until("the script is stopped", || others[0].call("SCRIPT KILL") == "OK");
     assert!(client.text().contains("Script killed by user"));
     wait_until("the replica follows", || trial.is_in_step(1));
 }

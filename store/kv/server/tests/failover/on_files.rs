@@ -10,13 +10,13 @@ use freeport_kv_server::{ClusterOptions, Options, PersistenceOptions, Server};
 use freeport_testbed::wait_until;
 use tempfile::TempDir;
 
-use super::SHORT;
+use super::LONG;
 use crate::client::{Client, server_with};
 
 fn start(registry: &Arc<dyn Registry>, folder: &TempDir, id: NodeId) -> Server {
     std::fs::write(folder.path().join("node"), format!("{id}\n")).expect("a file");
     let address = Address { host: "127.0.0.1".into(), ..Address::default() };
-    let cluster = ClusterOptions { registry: registry.clone(), address, timeout: SHORT };
+    let cluster = ClusterOptions { registry: registry.clone(), address, timeout: LONG };
     let persistence = Some(PersistenceOptions::new(folder.path().into()));
     server_with(Options { workers: 2, persistence, cluster: Some(cluster), ..Default::default() })
 }

@@ -74,7 +74,7 @@ fn the_state_of_the_cluster_is_shown() {
     assert!(client.call("HELLO").contains("cluster"));
     assert!(client.call("CONFIG GET cluster-enabled").contains("yes"));
     let timeout = client.call("CONFIG GET cluster-node-timeout");
-    assert!(timeout.contains("10000"), "{timeout}");
+    assert!(timeout.contains("60000"), "{timeout}");
 }
 
 #[test]
