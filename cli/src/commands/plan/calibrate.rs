@@ -11,7 +11,7 @@ use freeport_plan_model::calibrate::fit;
 use freeport_plan_model::profile::with_values;
 use freeport_plan_model::study::{Basis, Row, rows};
 use serde_json::json;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,8 +57,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             if let Some(name) = arguments.parameters.iter().find(|name| !is_fitted(name)) {
                 bail!("{name} is no parameter of this profile with `fitted = true`");
             }
-            let mut file =
-                File::create(out).with_context(|| format!("writing {}", out.display()))?;
+            let writing = || format!("writing {}", out.display());
+            // A file that is there stays until the fit has ended.
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false);
+            let mut file = options.open(out).with_context(writing)?;
             let mut line = ProgressLine::default();
             let fit = fit(&profile, &arguments.parameters, |progress| {
                 line.tell(&format!(
@@ -69,8 +72,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             drop(line);
             let values: Vec<(&str, f64)> =
                 fit.changed.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-            file.write_all(with_values(&name, &text, &values)?.as_bytes())
-                .with_context(|| format!("writing {}", out.display()))?;
+            let text = with_values(&name, &text, &values)?;
+            let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+            written.with_context(writing)?;
             fit.rows
         }
     };

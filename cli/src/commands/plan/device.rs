@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use freeport_plan_model::profile::{BUILT_IN, Profile};
+use freeport_plan_model::profile::{BUILT_IN, Profile, built_in_text};
 use std::fs;
 use std::path::PathBuf;
 
@@ -12,6 +12,10 @@ pub struct DeviceArguments {
     /// The device: bluefield2, bluefield3, or a file with a profile
     #[arg(long, value_name = "NAME|FILE", default_value = BUILT_IN[0].0)]
     profile: PathBuf,
+}
+
+#[derive(Args)]
+pub struct SeedArgument {
     /// Seed of random addresses: equal seeds give equal results
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
@@ -24,8 +28,8 @@ impl DeviceArguments {
     /// There is no such profile, and the file cannot be read.
     pub fn text(&self) -> anyhow::Result<(String, String)> {
         let name = self.profile.display().to_string();
-        if let Some((name, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
-            return Ok((format!("{name}.toml"), (*text).to_owned()));
+        if let Some(text) = built_in_text(&name) {
+            return Ok((format!("{name}.toml"), text.to_owned()));
         }
         let names = BUILT_IN.map(|(name, _)| name).join(" and ");
         let text = fs::read_to_string(&self.profile).with_context(|| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport plan estimate`: one kind of requests.
 
-use super::device::DeviceArguments;
+use super::device::{DeviceArguments, SeedArgument};
 use super::results::{estimate_json, rate, request, time};
 use crate::arguments::bytes;
 use clap::Args;
@@ -44,6 +44,8 @@ pub struct Arguments {
     threads: Option<u32>,
     #[command(flatten)]
     device: DeviceArguments,
+    #[command(flatten)]
+    random: SeedArgument,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -61,7 +63,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut load = Load::full(&profile, request);
     load.machines = arguments.machines.unwrap_or(load.machines);
     load.threads = arguments.threads.unwrap_or(load.threads);
-    let found = estimate_load(&profile, &load, arguments.device.seed)?;
+    let found = estimate_load(&profile, &load, arguments.random.seed)?;
     match arguments.json {
         true => println!("{}", estimate_json(&profile.name, &found)),
         false => print!("{}", text(&profile.name, &found)),

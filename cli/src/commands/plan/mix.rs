@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport plan mix`: loads that share a machine.
 
-use super::device::DeviceArguments;
+use super::device::{DeviceArguments, SeedArgument};
 use super::results::{flow_json, joined, load, outcome_json, rate, request_json, time};
 use crate::arguments::bytes;
 use clap::Args;
+use freeport_plan_model::bounds::path3_budget;
 use freeport_plan_model::{Load, Profile, Request, estimate_mix};
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -20,6 +21,8 @@ pub struct Arguments {
     loads: Vec<Offered>,
     #[command(flatten)]
     device: DeviceArguments,
+    #[command(flatten)]
+    random: SeedArgument,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -62,8 +65,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         offered.millions.map_or(full, |millions| full.offering(millions))
     };
     let loads: Vec<Load> = arguments.loads.iter().map(of).collect();
-    let together = estimate_mix(&profile, &loads, arguments.device.seed)?;
-    let alone = alone(&profile, &loads, arguments.device.seed)?;
+    let together = estimate_mix(&profile, &loads, arguments.random.seed)?;
+    let alone = alone(&profile, &loads, arguments.random.seed)?;
     let flows = || loads.iter().zip(&together.flows).zip(&alone);
     if arguments.json {
         let flows: Vec<Value> = flows()
@@ -89,18 +92,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             flow.goodput,
             time(flow.median),
             time(flow.p99),
-            rate(*alone),
+            alone.map_or("-".into(), rate),
         );
     }
     println!("  limited by {}", together.bottleneck());
+    if loads.iter().any(|load| load.request.path.crossings().pcie1 == 2) {
+        let budget = path3_budget(&profile);
+        println!("  path 3 leaves clients their bandwidth up to {budget} Gbit/s");
+    }
     if !together.is_steady {
         println!("  not steady: a load completed too few requests beside the others to say much");
     }
     Ok(())
 }
 
-/// Returns the rates of all loads on a machine of their own.
-fn alone(profile: &Profile, loads: &[Load], seed: u64) -> anyhow::Result<Vec<f64>> {
-    let rate = |load: &Load| Ok(estimate_mix(profile, &[*load], seed)?.flows[0].rate);
+/// Returns the rates of all loads on a machine of their own; none where too few requests are
+/// completed.
+fn alone(profile: &Profile, loads: &[Load], seed: u64) -> anyhow::Result<Vec<Option<f64>>> {
+    let rate = |load: &Load| {
+        let found = estimate_mix(profile, &[*load], seed)?;
+        Ok(found.is_steady.then(|| found.flows[0].rate))
+    };
     loads.iter().map(rate).collect()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport plan sweep`: all paths, operations, sizes and batches.
 
-use super::device::DeviceArguments;
+use super::device::{DeviceArguments, SeedArgument};
 use super::plot;
 use super::results::estimate_json;
 use crate::arguments::bytes;
@@ -44,6 +44,8 @@ pub struct Arguments {
     svg: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArguments,
+    #[command(flatten)]
+    random: SeedArgument,
     /// Print one JSON object per line instead of CSV
     #[arg(long)]
     json: bool,
@@ -78,7 +80,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let profile = arguments.device.load()?;
     let requests = arguments.requests();
     let mut line = ProgressLine::default();
-    let results = sweep(&profile, &requests, arguments.device.seed, |done| {
+    let results = sweep(&profile, &requests, arguments.random.seed, |done| {
         line.tell(&format!("{done} of {} estimates", requests.len()));
     });
     drop(line);
@@ -134,7 +136,7 @@ fn csv(device: &str, estimates: &[Estimate]) -> String {
 
 /// Quotes a field that has a comma or a quotation mark.
 fn quoted(field: &str) -> String {
-    match field.contains([',', '"', '\n']) {
+    match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),
     }

@@ -14,6 +14,10 @@ pub const BUILT_IN: [(&str, &str); 2] = [
 /// # Errors
 /// Its text is not a profile: a fault of this program.
 pub fn built_in(name: &str) -> Option<Result<Profile, ProfileError>> {
-    let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-    Some(Profile::parse(&format!("{name}.toml"), text))
+    Some(Profile::parse(&format!("{name}.toml"), built_in_text(name)?))
+}
+
+/// Returns the text of the built-in profile of that name, if there is one.
+pub fn built_in_text(name: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Errors of profiles.
 
-use std::io;
 use thiserror::Error;
 
 /// A profile that cannot be used.
@@ -21,9 +20,6 @@ pub struct ProfileError {
 /// The reason of a [`ProfileError`].
 #[derive(Debug, Error)]
 pub enum Problem {
-    /// The file cannot be read.
-    #[error("{0}")]
-    File(#[from] io::Error),
     /// The file is not TOML.
     #[error("it is not TOML: {0}")]
     Syntax(String),

@@ -19,7 +19,7 @@ mod parameters;
 mod read;
 mod write;
 
-pub use built_in::{BUILT_IN, built_in};
+pub use built_in::{BUILT_IN, built_in, built_in_text};
 pub use error::{Problem, ProfileError};
 pub use parameters::{
     Client, Dma, End, Key, Link, Network, Nic, Pcie, Profile, Rnic, SECTIONS, Switch,

@@ -2,30 +2,13 @@
 //! Reading profiles, with an error that names file, line and parameter.
 
 use super::{Key, Origin, Problem, Profile, ProfileError, SECTIONS};
-use std::fs;
 use std::ops::Range;
-use std::path::Path;
 use toml_edit::{Document, Item, Table, TableLike};
 
 /// Attributes of a parameter in a file.
 const ATTRIBUTES: [&str; 4] = ["value", "unit", "source", "fitted"];
 
 impl Profile {
-    /// Reads a profile from a file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not a complete and consistent profile.
-    pub fn read(path: &Path) -> Result<Self, ProfileError> {
-        let file = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|error| ProfileError {
-            file: file.clone(),
-            line: None,
-            field: String::new(),
-            problem: error.into(),
-        })?;
-        Self::parse(&file, &text)
-    }
-
     /// Reads a profile from the text of a file, whose name appears in errors.
     ///
     /// # Errors

@@ -102,7 +102,7 @@ fn of_large_reads(model: &Model<'_>) -> Vec<Row> {
     vec![
         Asked {
             unit: "MB",
-            how: "the largest of 1, 4, 8, 9, 10 and 12 MB that loses less than 2 %",
+            how: "the largest of 1, 4, 8, 9, 10, 12, 16, 32 and 64 MB that loses less than 2 %",
         }
         .row(17, "READ of path 2 falls", "from 9 MB", around(9.0), one(kept / 1e6)),
         Asked {

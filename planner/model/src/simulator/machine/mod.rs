@@ -400,7 +400,7 @@ fn is_rnic(loads: &[Load]) -> bool {
 /// Mark of a thread that waits for a core to post, among jobs.
 const POSTER: u32 = 1 << 31;
 
-/// Puts an item into a free place, or behind all others.
+/// Puts an item into a free place, or appends it.
 fn insert<T>(items: &mut Vec<T>, free: &mut Vec<u32>, item: T) -> u32 {
     match free.pop() {
         Some(place) => {
