@@ -12,7 +12,9 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum EstimateError {
     /// The path does not have the operation.
-    #[error("path {path} has no {operation}: a DMA engine only reads and writes")]
+    #[error(
+        "path {path} has no {operation}: a DMA engine reads and writes, and other machines are written to"
+    )]
     NoOperation {
         /// The path.
         path: String,

@@ -23,10 +23,14 @@ pub enum Path {
     DmaToHost,
     /// From the host to the device's processor by the DMA engine: path 3*.
     DmaToSoc,
+    /// From the host to another machine with such a device, through the NIC cores.
+    HostToPeer,
+    /// From the device's processor to another machine with such a device, through the NIC cores.
+    SocToPeer,
 }
 
 /// A side of a path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
     /// Machines of clients.
     Client,
@@ -34,6 +38,8 @@ pub enum Side {
     Host,
     /// The device's processor.
     Soc,
+    /// Another machine with such a device.
+    Peer,
 }
 
 /// An operation on a path.
@@ -71,7 +77,7 @@ pub struct Packets {
 
 impl Path {
     /// All paths; the baseline comes first.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Rnic,
         Self::Host,
         Self::Soc,
@@ -79,6 +85,8 @@ impl Path {
         Self::HostToSoc,
         Self::DmaToHost,
         Self::DmaToSoc,
+        Self::HostToPeer,
+        Self::SocToPeer,
     ];
 
     /// Returns the name in commands and files.
@@ -91,6 +99,8 @@ impl Path {
             Self::HostToSoc => "3-h2s",
             Self::DmaToHost => "dma-s2h",
             Self::DmaToSoc => "dma-h2s",
+            Self::HostToPeer => "host-peer",
+            Self::SocToPeer => "soc-peer",
         }
     }
 
@@ -98,8 +108,8 @@ impl Path {
     pub fn requester(self) -> Side {
         match self {
             Self::Rnic | Self::Host | Self::Soc => Side::Client,
-            Self::HostToSoc | Self::DmaToSoc => Side::Host,
-            Self::SocToHost | Self::DmaToHost => Side::Soc,
+            Self::HostToSoc | Self::DmaToSoc | Self::HostToPeer => Side::Host,
+            Self::SocToHost | Self::DmaToHost | Self::SocToPeer => Side::Soc,
         }
     }
 
@@ -108,7 +118,14 @@ impl Path {
         match self {
             Self::Rnic | Self::Host | Self::SocToHost | Self::DmaToHost => Side::Host,
             Self::Soc | Self::HostToSoc | Self::DmaToSoc => Side::Soc,
+            Self::HostToPeer | Self::SocToPeer => Side::Peer,
         }
+    }
+
+    /// Returns the end in the machine whose memory requests use at random addresses: the target,
+    /// or the requester if the target is another machine.
+    pub fn end(self) -> Side {
+        if self.target() == Side::Peer { self.requester() } else { self.target() }
     }
 
     /// Returns whether the DMA engine carries out the path's operations.
@@ -116,9 +133,13 @@ impl Path {
         matches!(self, Self::DmaToHost | Self::DmaToSoc)
     }
 
-    /// Returns whether an operation is possible: the DMA engine has no messages.
+    /// Returns whether an operation is possible: the DMA engine has no messages, and other machines
+    /// are only written to.
     pub fn has(self, operation: Operation) -> bool {
-        !(self.is_dma() && operation == Operation::Send)
+        match self.target() {
+            Side::Peer => operation == Operation::Write,
+            _ => !(self.is_dma() && operation == Operation::Send),
+        }
     }
 
     /// Returns how often data cross each link (study, 2.2).
@@ -126,8 +147,8 @@ impl Path {
         let of = |pcie1, pcie0, internal| Crossings { pcie1, pcie0, internal };
         match self {
             Self::Rnic => of(0, 1, 0),
-            Self::Host => of(1, 1, 0),
-            Self::Soc => of(1, 0, 1),
+            Self::Host | Self::HostToPeer => of(1, 1, 0),
+            Self::Soc | Self::SocToPeer => of(1, 0, 1),
             Self::SocToHost | Self::HostToSoc => of(2, 1, 1),
             Self::DmaToHost | Self::DmaToSoc => of(0, 1, 1),
         }
@@ -140,7 +161,7 @@ impl Path {
         let of = |mtu: f64| bytes.div_ceil(mtu as u64);
         let (host, soc) = (of(profile.pcie.mtu_host), of(profile.pcie.mtu_soc));
         let Crossings { pcie1, pcie0, internal } = self.crossings();
-        let pcie1 = match (pcie1, self.target()) {
+        let pcie1 = match (pcie1, self.end()) {
             (0, _) => 0,
             (1, Side::Soc) => soc,
             (1, _) => host,

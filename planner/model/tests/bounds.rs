@@ -60,7 +60,8 @@ fn packets_are_amplified_as_published() {
 fn links_count_what_paths_cross() {
     let profile = bluefield2();
     for path in Path::ALL {
-        for operation in [Operation::Read, Operation::Write] {
+        for operation in [Operation::Read, Operation::Write].into_iter().filter(|it| path.has(*it))
+        {
             for bytes in [1, 128, 1000, 1025, 4097, 65_537, 1 << 20] {
                 let request = Request::new(path, operation, bytes);
                 let outcome = simulate(&profile, &[Load::single(request)], 1).expect("it has it");

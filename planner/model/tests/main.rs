@@ -6,3 +6,4 @@ mod estimates;
 mod profiles;
 mod random_loads;
 mod rows;
+mod sessions;

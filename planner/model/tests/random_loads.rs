@@ -6,7 +6,7 @@ use crate::bounds::bluefield2;
 use fastrand::Rng;
 use freeport_plan_model::bounds::{limits, shares};
 use freeport_plan_model::profile::{Profile, SECTIONS};
-use freeport_plan_model::{Load, Operation, Path, Request, Side, simulate};
+use freeport_plan_model::{Load, Operation, Path, Request, simulate};
 use std::collections::BTreeMap;
 
 /// A device whose parameters are between half and twice those of a real one.
@@ -34,8 +34,9 @@ fn device(random: &mut Rng) -> Profile {
 
 fn load(profile: &Profile, random: &mut Rng, paths: &[Path]) -> Load {
     let path = paths[random.usize(..paths.len())];
-    let operations = if path.is_dma() { 2 } else { 3 };
-    let operation = Operation::ALL[random.usize(..operations)];
+    let operations: Vec<Operation> =
+        Operation::ALL.into_iter().filter(|operation| path.has(*operation)).collect();
+    let operation = operations[random.usize(..operations.len())];
     let most = if operation == Operation::Send { 12 } else { 20 };
     let largest = 1 << random.u32(0..=most);
     let bytes = random.u64(..=largest);
@@ -76,14 +77,7 @@ fn nothing_exceeds_its_bound() {
             // Ports and posting belong to each load's own requesters, banks to its own range.
             let own = |name: &str| name.starts_with("p") || name.starts_with("banks");
             for (name, share) in shares(&profile, load).into_iter().filter(|(name, _)| !own(name)) {
-                // The share is one of the cores that the load may use.
-                let usable = match (load.request.path, load.request.path.target()) {
-                    (Path::Rnic, _) => 1.0,
-                    (_, Side::Soc) => 1.0 - profile.nic.cores_for_host / profile.nic.cores,
-                    _ => 1.0 - profile.nic.cores_for_soc / profile.nic.cores,
-                };
-                let of_all = if name == "NIC cores" { usable } else { 1.0 };
-                *used.entry(name).or_default() += rate * share * of_all;
+                *used.entry(name).or_default() += rate * share;
             }
         }
         for (name, share) in used {

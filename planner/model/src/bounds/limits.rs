@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The rate that each resource on a way allows, if nothing else limits it.
 
-use crate::path::{Path, Side};
+use crate::path::Side;
 use crate::profile::Profile;
-use crate::route::{Pool, Resource, Route, Stage, Time};
+use crate::route::{Cores, Pool, Resource, Route, Stage, Step, Time};
 use crate::simulator::{Load, PORTS_IN, PORTS_OUT};
 
 /// The greatest rate that a resource allows.
@@ -37,6 +37,9 @@ pub fn shares(profile: &Profile, load: &Load) -> Vec<(&'static str, f64)> {
     route.map(|route| shares_of(profile, load, &route)).unwrap_or_default()
 }
 
+/// Name of all NIC cores.
+const NIC_CORES: &str = "NIC cores";
+
 /// Sums of shares by names.
 #[derive(Default)]
 struct Shares(Vec<(&'static str, f64)>);
@@ -53,9 +56,33 @@ impl Shares {
     }
 }
 
+/// Returns the shares of resources that a step uses at one million per second, posted by this number
+/// of machines of clients. Nothing is returned for a path that does not have the operation.
+pub fn step_shares(profile: &Profile, step: &Step, machines: u32) -> Vec<(&'static str, f64)> {
+    let route = step.route(profile);
+    route.map(|route| shares_of_route(profile, &route, machines).0).unwrap_or_default()
+}
+
+/// Returns the least time of a step in nanoseconds, on an idle machine with one segment after the
+/// other in the pipeline.
+pub fn step_time(profile: &Profile, step: &Step) -> f64 {
+    step.route(profile).map_or(0.0, |route| least_time(&route) as f64 / 1000.0)
+}
+
 fn shares_of(profile: &Profile, load: &Load, route: &Route) -> Vec<(&'static str, f64)> {
+    let mut shares = shares_of_route(profile, route, load.machines);
+    let posting = (route.post + route.doorbell) as f64 / f64::from(load.request.batch);
+    let threads = f64::from(load.machines) * f64::from(load.threads);
+    if let Some(cores) = route.poster {
+        shares.add(cores.name(), posting, f64::from(cores.servers(profile)));
+    }
+    shares.add("posting by the requester", posting, threads);
+    shares.0
+}
+
+/// Returns the shares of resources on a way.
+fn shares_of_route(profile: &Profile, route: &Route, machines: u32) -> Shares {
     let mut shares = Shares::default();
-    let target = load.request.path.target();
     for (stage, times) in route.stages() {
         let times = f64::from(times);
         let mut add = |name, time: Time, servers: f64| {
@@ -65,12 +92,17 @@ fn shares_of(profile: &Profile, load: &Load, route: &Route) -> Vec<(&'static str
             Stage::Serve(resource, time) | Stage::Transfer { link: resource, time, .. } => {
                 add(resource.name(), time, f64::from(resource.servers(profile)));
             }
-            Stage::Nic(_, time) => add("NIC cores", time, nic_cores(profile, load.request.path)),
+            Stage::Nic(_, time) if route.is_plain => add(NIC_CORES, time, profile.rnic.cores),
+            Stage::Nic(cores, time) => {
+                let (name, usable) = usable_cores(profile, cores);
+                add(NIC_CORES, time, profile.nic.cores);
+                add(name, time, usable);
+            }
             Stage::ClientPort { inbound, time } => {
                 let name = if inbound { PORTS_IN } else { PORTS_OUT };
-                add(name, time, f64::from(load.machines));
+                add(name, time, f64::from(machines));
             }
-            Stage::Bank(side, time) if side == target && route.banks > 0 => {
+            Stage::Bank(side, time) if route.banked == Some(side) && route.banks > 0 => {
                 let name = match side {
                     Side::Soc => "banks of the SoC's memory",
                     _ => "banks of the host's memory",
@@ -85,22 +117,15 @@ fn shares_of(profile: &Profile, load: &Load, route: &Route) -> Vec<(&'static str
     for (pool, held) in held_credits(route) {
         shares.add(pool.name(), held as f64, f64::from(pool.credits(profile)));
     }
-    let posting = (route.post + route.doorbell) as f64 / f64::from(load.request.batch);
-    let threads = f64::from(load.machines) * f64::from(load.threads);
-    if let Some(cores) = route.poster {
-        shares.add(cores.name(), posting, f64::from(cores.servers(profile)));
-    }
-    shares.add("posting by the requester", posting, threads);
-    shares.0
+    shares
 }
 
-/// Returns the NIC cores that requests of a path may use.
-fn nic_cores(profile: &Profile, path: Path) -> f64 {
+/// Returns the name and number of the NIC cores that requests to an end may use.
+fn usable_cores(profile: &Profile, cores: Cores) -> (&'static str, f64) {
     let nic = &profile.nic;
-    match (path, path.target()) {
-        (Path::Rnic, _) => profile.rnic.cores,
-        (_, Side::Soc) => nic.cores - nic.cores_for_host,
-        _ => nic.cores - nic.cores_for_soc,
+    match cores {
+        Cores::Host => ("NIC cores for the host", nic.cores - nic.cores_for_soc),
+        Cores::Soc => ("NIC cores for the SoC", nic.cores - nic.cores_for_host),
     }
 }
 

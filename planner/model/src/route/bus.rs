@@ -59,7 +59,7 @@ impl Way<'_> {
     }
 
     /// Time from the NIC cores to an end, without queues and data.
-    fn way_to(&self, side: Side) -> u64 {
+    pub(super) fn way_to(&self, side: Side) -> u64 {
         let switch = ns(self.profile.pcie1.latency + self.profile.switch.pass);
         // The DMA engine is on the processor's side of the switch.
         let is_beside = self.request.path.is_dma() && side == Side::Soc;

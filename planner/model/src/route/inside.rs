@@ -18,14 +18,20 @@ impl Way<'_> {
         (self.end(side).posting_cores == 0.0).then_some(cores)
     }
 
+    /// Sets the times of posting at an end.
+    pub(super) fn posting(&self, route: &mut Route, here: Side) {
+        let end = self.end(here);
+        let batch = f64::from(self.request.batch);
+        (route.post, route.doorbell) = (ns(batch * end.post), ns(end.doorbell));
+        route.poster = self.poster(here);
+    }
+
     /// Lays out a request through the NIC cores: what is read at one end is written at the other.
     /// Small data come with the request.
     pub(super) fn inside(&self, route: &mut Route) {
         let (here, there) = (self.request.path.requester(), self.request.path.target());
-        let end = self.end(here);
-        let (batch, bytes) = (f64::from(self.request.batch), self.bytes);
-        (route.post, route.doorbell) = (ns(batch * end.post), ns(end.doorbell));
-        route.poster = self.poster(here);
+        let bytes = self.bytes;
+        self.posting(route, here);
         let is_inline =
             self.request.operation != Operation::Read && self.request.bytes <= INLINE_BYTES;
         self.up(&mut route.before, here, if is_inline { bytes } else { 0 });
@@ -55,10 +61,16 @@ impl Way<'_> {
             Operation::Write => self.completion(after, here),
             Operation::Send => {
                 self.answer(after);
-                self.write(after, here, self.request.bytes);
+                return self.answer_inside(after, here);
             }
         }
-        after.push(Stage::Delay(ns(end.completion)));
+        after.push(Stage::Delay(ns(self.end(here).completion)));
+    }
+
+    /// Lays out the way of an answer from the NIC cores to the end that sent the message.
+    pub(super) fn answer_inside(&self, stages: &mut Vec<Stage>, here: Side) {
+        self.write(stages, here, self.request.bytes);
+        stages.push(Stage::Delay(ns(self.end(here).completion)));
     }
 
     /// Lays out a copy by the DMA engine, which is on the side of the device's processor.

@@ -7,6 +7,10 @@
 mod bus;
 mod client;
 mod inside;
+mod peer;
+mod step;
+
+pub use step::Step;
 
 use crate::path::{Operation, Path, Side};
 use crate::profile::Profile;
@@ -209,7 +213,7 @@ pub enum Stage {
 }
 
 /// Requests of one kind.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
     /// The path.
     pub path: Path,
@@ -251,8 +255,12 @@ pub struct Route {
     pub doorbell: Time,
     /// Cores that post, if they also answer messages.
     pub poster: Option<Resource>,
-    /// Number of banks that the addresses lie in; zero if a cache holds all of them.
+    /// The end whose banks the addresses lie in.
+    pub banked: Option<Side>,
+    /// Number of those banks; zero if a cache holds all of the addresses.
     pub banks: u32,
+    /// Whether the NIC is the plain one.
+    pub is_plain: bool,
 }
 
 /// Number of segments that a payload has at most, and their least size in bytes.
@@ -269,11 +277,13 @@ impl Route {
         let segment = segment.next_multiple_of(SEGMENT_BYTES).min(request.bytes.max(1));
         let segments = request.bytes.div_ceil(segment).max(1);
         let tracked = (profile.nic.tracked * 1e6) as u64 / segment;
-        let banks = bus::banks(profile, request.path.target(), request.range);
+        let banks = bus::banks(profile, request.path.end(), request.range);
         let mut route = Self {
             segments: segments as u32,
             tracked: tracked.min(segments) as u32,
+            banked: Some(request.path.end()),
             banks,
+            is_plain: request.path == Path::Rnic,
             ..Self::default()
         };
         let bytes = request.bytes - segment * (segments - 1);
@@ -286,6 +296,14 @@ impl Route {
             route.each = longer.each;
         }
         Some(route)
+    }
+
+    /// Returns the NIC cores that the request uses, if it uses any.
+    pub fn nic_cores(&self) -> Option<Cores> {
+        self.stages().find_map(|(stage, _)| match stage {
+            Stage::Nic(cores, _) => Some(cores),
+            _ => None,
+        })
     }
 
     /// Returns all stages, with the number of times that a request passes them.
@@ -301,6 +319,7 @@ impl Way<'_> {
         match self.request.path.requester() {
             Side::Client => self.of_client(route),
             _ if self.request.path.is_dma() => self.by_dma(route),
+            _ if self.request.path.target() == Side::Peer => self.to_peer(route),
             _ => self.inside(route),
         }
     }

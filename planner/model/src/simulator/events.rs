@@ -17,6 +17,8 @@ pub(super) enum Event {
     Posted(u32),
     /// A thread is done with a doorbell.
     Free(u32),
+    /// A time that a driver waits for has come.
+    Due(u64),
 }
 
 /// The events to come.

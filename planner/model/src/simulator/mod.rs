@@ -9,9 +9,11 @@ mod events;
 mod machine;
 mod outcome;
 mod resources;
+mod session;
 mod threads;
 
 pub use outcome::{Flow, LinkCount, Outcome, Use};
+pub use session::Session;
 
 use crate::path::Side;
 use crate::profile::{End, Profile};
@@ -54,7 +56,7 @@ impl Load {
         let (machines, threads) = match request.path.requester() {
             Side::Client => (client.machines, client.threads),
             Side::Host => (1.0, posters(&profile.host)),
-            Side::Soc => (1.0, posters(&profile.soc)),
+            Side::Soc | Side::Peer => (1.0, posters(&profile.soc)),
         };
         let (machines, threads) = (machines as u32, threads as u32);
         // Large requests fill every link with few of them in flight: as many of clients as of an
@@ -106,7 +108,7 @@ const EVENTS_MAX: u64 = 4_000_000;
 pub fn simulate(profile: &Profile, loads: &[Load], seed: u64) -> Option<Outcome> {
     let routes: Option<Vec<Route>> =
         loads.iter().map(|load| Route::of(profile, &load.request)).collect();
-    let mut machine = Machine::new(profile, loads, routes?, seed);
+    let mut machine = Machine::with_loads(profile, loads, routes?, seed);
     if loads.iter().all(|load| load.in_flight() <= 2) {
         let is_steady = machine.run(&vec![MEASURED_MIN; loads.len()], EVENTS_MAX);
         return Some(machine.outcome(is_steady));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The machine in which requests move from stage to stage.
 
+mod driven;
 mod places;
 mod results;
 
@@ -14,6 +15,7 @@ use crate::path::Path;
 use crate::profile::Profile;
 use crate::route::{Cores, Pool, Resource, Route, Stage, Time};
 use fastrand::Rng;
+use std::collections::VecDeque;
 
 /// Part of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -39,12 +41,30 @@ struct Job {
 /// A request.
 #[derive(Clone, Copy, Default, Debug)]
 struct Pending {
+    /// The load, which is the number of the route.
     load: u32,
-    thread: u32,
+    by: Poster,
+    /// The machine of the client that posted it.
+    machine: u32,
     since: Time,
     /// The job of the whole request.
     job: u32,
     segments_left: u32,
+}
+
+/// The poster of a request.
+#[derive(Clone, Copy, Debug)]
+enum Poster {
+    /// A thread of a load, which posts the next one when it is done.
+    Thread(u32),
+    /// A driver, which learns the number when it is done.
+    Driver(u64),
+}
+
+impl Default for Poster {
+    fn default() -> Self {
+        Self::Thread(0)
+    }
 }
 
 /// Counters of a load.
@@ -54,10 +74,11 @@ struct Count {
     completed_ever: u64,
 }
 
-pub(super) struct Machine<'a> {
-    profile: &'a Profile,
-    loads: &'a [Load],
+pub(super) struct Machine {
+    profile: Profile,
+    loads: Vec<Load>,
     routes: Vec<Route>,
+    is_plain: bool,
     now: Time,
     measured_since: Time,
     events: Events,
@@ -76,15 +97,34 @@ pub(super) struct Machine<'a> {
     free_pending: Vec<u32>,
     counts: Vec<Count>,
     ready: Vec<u32>,
+    /// Numbers of a driver's requests and times that are over, in order.
+    pub(super) over: VecDeque<u64>,
 }
 
-impl<'a> Machine<'a> {
-    pub(super) fn new(
-        profile: &'a Profile,
-        loads: &'a [Load],
+impl Machine {
+    /// Creates a machine with threads that post loads.
+    pub(super) fn with_loads(
+        profile: &Profile,
+        loads: &[Load],
         routes: Vec<Route>,
         seed: u64,
     ) -> Self {
+        let clients = loads.iter().map(|load| load.machines).max().unwrap_or(1);
+        let is_plain = loads.iter().all(|load| load.request.path == Path::Rnic);
+        let mut machine = Self::new(profile, clients, is_plain, seed);
+        machine.routes = routes;
+        machine.loads = loads.to_vec();
+        machine.threads =
+            loads.iter().enumerate().flat_map(|(number, load)| Thread::all(number, load)).collect();
+        for thread in 0..machine.threads.len() as u32 {
+            machine.events.schedule(0, Event::Posts(thread));
+        }
+        machine.counts = loads.iter().map(|_| Count::default()).collect();
+        machine
+    }
+
+    /// Creates an idle machine with this number of machines of clients.
+    pub(super) fn new(profile: &Profile, clients: u32, is_plain: bool, seed: u64) -> Self {
         let mut servers: Vec<Servers> =
             Resource::ALL.map(|resource| Servers::new(resource.servers(profile))).into();
         let mut add = |count: f64| {
@@ -92,11 +132,10 @@ impl<'a> Machine<'a> {
             servers.extend((0..count as u32).map(|_| Servers::new(1)));
             at
         };
-        let machines = loads.iter().map(|load| load.machines).max().unwrap_or(1);
-        let ports_at = add(2.0 * f64::from(machines));
+        let ports_at = add(2.0 * f64::from(clients));
         let banks_of = [&profile.host, &profile.soc].map(|end| end.channels * end.banks);
         let banks_at = banks_of.map(add);
-        let nic = match is_rnic(loads) {
+        let nic = match is_plain {
             true => NicCores::new(profile.rnic.cores as u32, 0, 0),
             false => {
                 let (host, soc) = (profile.nic.cores_for_host, profile.nic.cores_for_soc);
@@ -104,38 +143,30 @@ impl<'a> Machine<'a> {
                 NicCores::new(shared as u32, host as u32, soc as u32)
             }
         };
-        let threads: Vec<Thread> =
-            loads.iter().enumerate().flat_map(|(number, load)| Thread::all(number, load)).collect();
-        let mut events = Events::default();
-        for thread in 0..threads.len() as u32 {
-            events.schedule(0, Event::Posts(thread));
-        }
         Self {
-            profile,
-            loads,
-            routes,
+            pools: Pool::ALL.map(|pool| Credits::new(pool.credits(profile))).into(),
+            profile: profile.clone(),
+            loads: vec![],
+            routes: vec![],
+            is_plain,
             now: 0,
             measured_since: 0,
-            events,
+            events: Events::default(),
             random: Rng::with_seed(seed),
-            threads,
+            threads: vec![],
             servers,
             ports_at,
             banks_at,
             nic,
-            pools: Pool::ALL.map(|pool| Credits::new(pool.credits(profile))).into(),
             links: vec![LinkCount::default(); Resource::ALL.len()],
             jobs: vec![],
             free_jobs: vec![],
             pending: vec![],
             free_pending: vec![],
-            counts: loads.iter().map(|_| Count::default()).collect(),
+            counts: vec![],
             ready: vec![],
+            over: VecDeque::new(),
         }
-    }
-
-    fn is_rnic(&self) -> bool {
-        is_rnic(self.loads)
     }
 
     pub(super) fn route(&self, number: usize) -> &Route {
@@ -155,17 +186,7 @@ impl<'a> Machine<'a> {
             if is_over && time > self.now {
                 return left == 0;
             }
-            let Some((time, event)) = self.events.next() else { return left == 0 };
-            self.now = time;
-            match event {
-                Event::Posts(thread) => self.post(thread),
-                Event::Posted(thread) => self.posted(thread),
-                Event::Free(thread) => self.free(thread),
-                Event::Leaves(job) => {
-                    self.leave(job);
-                    self.advance_ready();
-                }
-            }
+            self.step();
             for (number, goal) in goals.iter().enumerate() {
                 if !reached[number] && self.counts[number].latencies.len() as u64 >= *goal {
                     reached[number] = true;
@@ -173,6 +194,23 @@ impl<'a> Machine<'a> {
                 }
             }
         }
+    }
+
+    /// Lets the next event happen. Returns whether there was one.
+    pub(super) fn step(&mut self) -> bool {
+        let Some((time, event)) = self.events.next() else { return false };
+        self.now = time;
+        match event {
+            Event::Posts(thread) => self.post(thread),
+            Event::Posted(thread) => self.posted(thread),
+            Event::Free(thread) => self.free(thread),
+            Event::Due(number) => self.over.push_back(number),
+            Event::Leaves(job) => {
+                self.leave(job);
+                self.advance_ready();
+            }
+        }
+        true
     }
 
     /// Forgets what was measured so far.
@@ -239,13 +277,19 @@ impl<'a> Machine<'a> {
         let load = &self.loads[number];
         let since = self.threads[thread as usize].due;
         for _ in 0..load.request.batch {
-            let pending = Pending { load: number as u32, thread, since, job: 0, segments_left: 0 };
-            let request = insert(&mut self.pending, &mut self.free_pending, pending);
-            let job = self.new_job(Job { request, ..Job::default() });
-            self.pending[request as usize].job = job;
-            self.ready.push(job);
+            let machine = self.threads[thread as usize].machine;
+            let by = Poster::Thread(thread);
+            let load = number as u32;
+            self.add_request(Pending { load, by, machine, since, ..Pending::default() });
         }
         self.advance_ready();
+    }
+
+    fn add_request(&mut self, pending: Pending) {
+        let request = insert(&mut self.pending, &mut self.free_pending, pending);
+        let job = self.new_job(Job { request, ..Job::default() });
+        self.pending[request as usize].job = job;
+        self.ready.push(job);
     }
 
     fn new_job(&mut self, job: Job) -> u32 {
@@ -381,20 +425,19 @@ impl<'a> Machine<'a> {
     }
 
     fn complete(&mut self, job: u32, request: u32) {
-        let Pending { load, thread, since, .. } = self.pending[request as usize];
+        let Pending { load, by, since, .. } = self.pending[request as usize];
         self.free_jobs.push(job);
         self.free_pending.push(request);
+        let thread = match by {
+            Poster::Thread(thread) => thread,
+            Poster::Driver(number) => return self.over.push_back(number),
+        };
         let count = &mut self.counts[load as usize];
         count.latencies.push(self.now - since);
         count.completed_ever += 1;
         self.threads[thread as usize].completed();
         self.post(thread);
     }
-}
-
-/// Returns whether the device is a plain NIC.
-fn is_rnic(loads: &[Load]) -> bool {
-    loads.iter().all(|load| load.request.path == Path::Rnic)
 }
 
 /// Mark of a thread that waits for a core to post, among jobs.

@@ -8,7 +8,7 @@ use crate::route::{Resource, Stage};
 /// Mark of a job whose memory access ends in a cache.
 const NO_BANK: u32 = u32::MAX;
 
-impl Machine<'_> {
+impl Machine {
     /// Returns whether a job in a stage occupies something, even for no time.
     pub(super) fn holds(&self, job: u32, stage: Stage) -> bool {
         match stage {
@@ -36,10 +36,9 @@ impl Machine<'_> {
                 Some(link as usize)
             }
             Stage::Bank(side, _) => {
-                let load = &self.loads[pending.load as usize];
-                let of_target = side == load.request.path.target();
-                let banks = match of_target {
-                    true => self.routes[pending.load as usize].banks,
+                let route = &self.routes[pending.load as usize];
+                let banks = match route.banked == Some(side) {
+                    true => route.banks,
                     // The requester's own buffers are spread.
                     false if side == Side::Soc => {
                         (self.profile.soc.channels * self.profile.soc.banks) as u32
@@ -63,8 +62,7 @@ impl Machine<'_> {
             }
             Stage::Track { .. } => Some(Resource::Tracking as usize),
             Stage::ClientPort { inbound, .. } => {
-                let thread = self.pending[this.request as usize].thread;
-                let machine = self.threads[thread as usize].machine as usize;
+                let machine = self.pending[this.request as usize].machine as usize;
                 Some(self.ports_at + 2 * machine + usize::from(inbound))
             }
             Stage::Bank(_, _) if this.bank == NO_BANK => None,

@@ -2,8 +2,7 @@
 //! Results of a simulation that has ended.
 
 use super::{Count, Machine};
-use crate::path::Side;
-use crate::route::{Pool, Resource};
+use crate::route::{Cores, Pool, Resource};
 use crate::simulator::outcome::latencies;
 use crate::simulator::resources::{InUse, Servers};
 use crate::simulator::{Flow, Load, Outcome, Use};
@@ -12,7 +11,7 @@ use crate::simulator::{Flow, Load, Outcome, Use};
 pub(crate) const PORTS_OUT: &str = "ports of clients, sending";
 pub(crate) const PORTS_IN: &str = "ports of clients, receiving";
 
-impl Machine<'_> {
+impl Machine {
     pub(in crate::simulator) fn outcome(mut self, is_steady: bool) -> Outcome {
         let time = (self.now - self.measured_since) as f64;
         let since_start = self.now as f64;
@@ -28,7 +27,7 @@ impl Machine<'_> {
         };
         let counts = std::mem::take(&mut self.counts);
         let flows =
-            counts.into_iter().zip(self.loads).map(|(mut c, load)| flow(&mut c, load)).collect();
+            counts.into_iter().zip(&self.loads).map(|(mut c, load)| flow(&mut c, load)).collect();
         let uses = self.uses(time);
         let links = Resource::ALL
             .into_iter()
@@ -83,17 +82,13 @@ impl Machine<'_> {
 
     /// Returns the number of NIC cores that at least one load may use.
     fn usable_cores(&self) -> u32 {
-        let is_used = |end: Side| {
-            self.loads
-                .iter()
-                .any(|load| (load.request.path.target() == Side::Soc) == (end == Side::Soc))
-        };
+        let is_used = |cores| self.routes.iter().any(|route| route.nic_cores() == Some(cores));
         let nic = &self.profile.nic;
-        let idle = [(Side::Host, nic.cores_for_host), (Side::Soc, nic.cores_for_soc)]
+        let idle = [(Cores::Host, nic.cores_for_host), (Cores::Soc, nic.cores_for_soc)]
             .into_iter()
             .filter(|(end, _)| !is_used(*end))
             .map(|(_, cores)| cores as u32)
             .sum::<u32>();
-        if self.is_rnic() { self.nic.count } else { self.nic.count - idle }
+        if self.is_plain { self.nic.count } else { self.nic.count - idle }
     }
 }
