@@ -75,7 +75,7 @@ impl Session {
 
     /// Returns the use of resources and links since the last call of [`measure`](Self::measure); it
     /// has no flows.
-    pub fn outcome(self) -> Outcome {
-        self.machine.outcome(true)
+    pub fn outcome(&self) -> Outcome {
+        self.machine.use_so_far()
     }
 }

@@ -28,7 +28,12 @@ impl Machine {
         let counts = std::mem::take(&mut self.counts);
         let flows =
             counts.into_iter().zip(&self.loads).map(|(mut c, load)| flow(&mut c, load)).collect();
-        let uses = self.uses(time);
+        Outcome { flows, is_steady, ..self.use_so_far() }
+    }
+
+    /// Returns the use of resources and links in the measured time so far, without flows.
+    pub(in crate::simulator) fn use_so_far(&self) -> Outcome {
+        let time = (self.now - self.measured_since) as f64;
         let links = Resource::ALL
             .into_iter()
             .zip(&self.links)
@@ -36,11 +41,11 @@ impl Machine {
             .map(|(link, count)| (link.name(), *count))
             .collect();
         Outcome {
-            flows,
-            uses,
+            flows: vec![],
+            uses: self.uses(time),
             links,
             time: time / 1000.0,
-            is_steady,
+            is_steady: true,
             events: self.events.scheduled(),
         }
     }
