@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cluster create`: the first slot map.
 
-use super::names::{self, short};
+use super::names::{self, counted, short};
 use super::session::{Session, is_settled, late, stored};
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args};
@@ -140,10 +140,6 @@ fn text(topology: &Topology) -> String {
     let nodes: usize = topology.shards.iter().map(|shard| shard.members.len()).sum();
     let (nodes, shards_made) = (counted(nodes, "node"), counted(topology.shards.len(), "shard"));
     shards.chain([format!("{nodes}, {shards_made}\n")]).collect()
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn object(topology: &Topology) -> serde_json::Value {

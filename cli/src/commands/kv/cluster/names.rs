@@ -16,6 +16,11 @@ pub fn short(id: impl Display) -> String {
     text
 }
 
+/// A number of things: "1 slot", "2 slots".
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The node with this id, beginning of an id, or `HOST:PORT`.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How far moves of slots are, as the nodes that give them report it.
 
+use super::names::counted;
 use crate::commands::kv::login::Login;
 use crate::progress::ProgressLine;
 use freeport_kv_cluster::{Address, SlotSet, Topology};
@@ -86,7 +87,8 @@ impl MoveProgress {
         let (bytes, total) = self.reports.iter().fold((0_u64, 0_u64), |(bytes, total), report| {
             (bytes.saturating_add(report.bytes), total.saturating_add(report.total_bytes))
         });
-        line.tell(&format!("{} slots to move; {bytes} of {total} bytes sent", self.slots));
+        let slots = counted(self.slots, "slot");
+        line.tell(&format!("{slots} to move; {bytes} of {total} bytes sent"));
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport kv cluster move` and `rebalance`: slots change their shard while they are used.
 
-use super::names::{self, short};
+use super::names::{self, counted, short};
 use super::progress::MoveProgress;
 use super::session::{Session, Waiting, stored};
 use crate::commands::kv::login::Login;
@@ -138,7 +138,8 @@ fn plan(
             let leaving = topology.moves.iter().filter(|other| other.from == from.id);
             let free = leaving.fold(from.slots.clone(), |left, it| left.without(&it.slots));
             if free.len() < count {
-                bail!("shard {} has only {} slots to move", short(from.id), free.len());
+                let free = counted(free.len(), "slot");
+                bail!("shard {} has only {free} to move", short(from.id));
             }
             vec![one(from, planning::highest(&free, count))]
         }
@@ -148,8 +149,8 @@ fn plan(
 
 fn print_moves(moves: &[Move]) {
     for Move { from, to, slots } in moves {
-        let count = slots.len();
-        println!("{count} slots from shard {} to {}: {slots}", short(from), short(to));
+        let count = counted(slots.len(), "slot");
+        println!("{count} from shard {} to {}: {slots}", short(from), short(to));
     }
 }
 

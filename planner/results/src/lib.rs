@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! All published results of the study of off-path SmartNICs beside the planner's: those of paths,
+//! from the model, and those of the two case studies, which run on the simulated machine.
+
+#![forbid(unsafe_code)]
+
+pub mod page;
+
+use freeport_plan_model::Profile;
+use freeport_plan_model::study::{self, Row};
+
+/// Returns rows 1 to 43 of the study's table for a profile, in their order. `on_done` gets the
+/// number of rows that are there.
+pub fn rows(profile: &Profile, mut on_done: impl FnMut(usize)) -> Vec<Row> {
+    let parts: [fn(&Profile) -> Vec<Row>; 1] = [study::rows];
+    let mut rows = vec![];
+    for part in parts {
+        rows.extend(part(profile));
+        on_done(rows.len());
+    }
+    rows
+}
