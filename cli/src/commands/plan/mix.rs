@@ -5,7 +5,7 @@ use super::device::{DeviceArguments, SeedArgument};
 use super::results::{flow_json, joined, load, outcome_json, rate, request_json, time};
 use crate::arguments::bytes;
 use clap::Args;
-use freeport_plan_model::bounds::path3_budget;
+use freeport_plan_model::bounds::{limit_in, path3_budget};
 use freeport_plan_model::{Load, Profile, Request, estimate_mix};
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -67,13 +67,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let loads: Vec<Load> = arguments.loads.iter().map(of).collect();
     let together = estimate_mix(&profile, &loads, arguments.random.seed)?;
     let alone = alone(&profile, &loads, arguments.random.seed)?;
-    let flows = || loads.iter().zip(&together.flows).zip(&alone);
+    let limits: Vec<&str> =
+        (0..loads.len()).map(|number| limit_in(&profile, &loads, &together, number)).collect();
+    let flows = || loads.iter().zip(&together.flows).zip(&alone).zip(&limits);
     if arguments.json {
         let flows: Vec<Value> = flows()
-            .map(|((load, flow), alone)| {
+            .map(|(((load, flow), alone), limit)| {
                 let extra = json!({
                     "offered_millions_per_second": load.offered,
                     "alone_millions_per_second": alone,
+                    "bottleneck": limit,
                 });
                 joined([request_json(&load.request), flow_json(flow), extra])
             })
@@ -84,9 +87,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let plural = if loads.len() == 1 { "" } else { "s" };
     println!("{}: {} load{plural} together (simulated)", profile.name, loads.len());
-    for ((one, flow), alone) in flows() {
+    for (((one, flow), alone), limit) in flows() {
         println!(
-            "  {}: {}, {:.1} Gbit/s, latency {} (99 % below {}); alone {}",
+            "  {}: {}, {:.1} Gbit/s, latency {} (99 % below {}); alone {}; limited by {limit}",
             load(one),
             rate(flow.rate),
             flow.goodput,
@@ -95,7 +98,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             alone.map_or("-".into(), rate),
         );
     }
-    println!("  limited by {}", together.bottleneck());
+    println!("  busiest: {}", together.bottleneck());
     if loads.iter().any(|load| load.request.path.crossings().pcie1 == 2) {
         let budget = path3_budget(&profile);
         println!("  path 3 leaves clients their bandwidth up to {budget} Gbit/s");

@@ -36,9 +36,10 @@ pub struct Arguments {
     /// Requests that are posted with one doorbell; 1, 4 and 32 without this option; may be repeated
     #[arg(long = "batch", value_name = "NUMBER")]
     batches: Vec<u32>,
-    /// Range of addresses over which requests are spread at random; 10 GB without this option
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    range: Option<usize>,
+    /// Range of addresses over which requests are spread at random; 10 GB without this option; may
+    /// be repeated
+    #[arg(long = "range", value_name = "BYTES", value_parser = bytes)]
+    ranges: Vec<usize>,
     /// Draw latency and rate by size to this file, with the smallest batch
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -57,18 +58,22 @@ impl Arguments {
             if given.is_empty() { all.to_vec() } else { given.to_vec() }
         }
         let batches = or(&self.batches, &[1, 4, 32]);
-        let mut requests = vec![];
-        for path in or(&self.paths, &Path::ALL) {
-            for operation in or(&self.operations, &Operation::ALL) {
-                for size in or(&self.sizes, &SIZES) {
-                    let one = Request::new(path, operation, size as u64);
-                    let range = self.range.map_or(one.range, |range| range as u64);
-                    let one = Request { range, ..one };
-                    requests.extend(batches.iter().map(|batch| Request { batch: *batch, ..one }));
-                }
-            }
-        }
-        requests
+        let (operations, sizes) = (or(&self.operations, &Operation::ALL), or(&self.sizes, &SIZES));
+        let ranges = self.ranges.iter().map(|range| *range as u64);
+        let ranges: Vec<Option<u64>> =
+            if self.ranges.is_empty() { vec![None] } else { ranges.map(Some).collect() };
+        let paths = or(&self.paths, &Path::ALL);
+        let of_path =
+            paths.into_iter().flat_map(|path| operations.iter().map(move |it| (path, it)));
+        let of_size = of_path.flat_map(|(path, operation)| {
+            sizes.iter().map(move |size| Request::new(path, *operation, *size as u64))
+        });
+        let of_range = of_size.flat_map(|one| {
+            ranges.iter().map(move |range| Request { range: range.unwrap_or(one.range), ..one })
+        });
+        let of_batch = of_range
+            .flat_map(|one| batches.iter().map(move |batch| Request { batch: *batch, ..one }));
+        of_batch.collect()
     }
 }
 

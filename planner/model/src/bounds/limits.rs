@@ -4,7 +4,7 @@
 use crate::path::Side;
 use crate::profile::Profile;
 use crate::route::{Cores, Pool, Resource, Route, Stage, Step, Time};
-use crate::simulator::{Load, PORTS_IN, PORTS_OUT};
+use crate::simulator::{Load, Outcome, PORTS_IN, PORTS_OUT};
 
 /// The greatest rate that a resource allows.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,6 +39,34 @@ pub fn shares(profile: &Profile, load: &Load) -> Vec<(&'static str, f64)> {
 
 /// Name of all NIC cores.
 const NIC_CORES: &str = "NIC cores";
+
+/// Use of a resource from which on it limits those who use it.
+const LIMITS_FROM: f64 = 0.9;
+
+/// Returns the resource that limits a load of a simulation, by its number: the busiest one that it
+/// uses, or what limits it if none is busy.
+pub fn limit_in(
+    profile: &Profile,
+    loads: &[Load],
+    outcome: &Outcome,
+    number: usize,
+) -> &'static str {
+    let (load, flow) = (&loads[number], &outcome.flows[number]);
+    if load.offered.is_some_and(|offered| flow.rate > 0.98 * offered) {
+        return "offered load";
+    }
+    // Ports and posting threads belong to this load alone: the outcome has the busiest of all.
+    let is_own = |name: &str| name.starts_with("po");
+    let used = |name: &str| outcome.uses.iter().find(|used| used.name == name);
+    let shares = shares(profile, load).into_iter().map(|(name, share)| match used(name) {
+        Some(used) if !is_own(name) => (name, used.share),
+        _ => (name, share * flow.rate),
+    });
+    match shares.max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((name, share)) if share >= LIMITS_FROM => name,
+        _ => "latency of requests in flight",
+    }
+}
 
 /// Sums of shares by names.
 #[derive(Default)]

@@ -4,7 +4,7 @@
 mod limits;
 mod study;
 
-pub use limits::{Limit, limits, shares, step_shares, step_time};
+pub use limits::{Limit, limit_in, limits, shares, step_shares, step_time};
 pub use study::{
     bulk, packet_rate, path3_budget, ratio_for_path3, replicate_from_host, replicate_over_dma,
     replicate_over_path3, saving,
