@@ -20,7 +20,7 @@ fn bottlenecks_are_those_computed_by_hand() {
         (Path::Rnic, Send, 8, "cores of the host"),
         // 8 cores of 222 ns: 36 M/s.
         (Path::Soc, Send, 64, "cores of the SoC"),
-        // 147 reads of 1.5 us: 98 M/s; the NIC cores allow 135 M/s.
+        // 157 reads of 1.5 us: 104 M/s; the NIC cores allow 140 M/s.
         (Path::Host, Read, 8, "reads in flight to the host"),
         (Path::Host, Write, 8, "writes in flight to the host"),
         (Path::Host, Read, 4096, "network to clients"),

@@ -5,6 +5,7 @@
 pub mod cache;
 pub mod effort;
 pub mod etcd;
+pub mod history;
 pub mod object;
 pub mod port;
 pub mod preload;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Shared memory as a transport: each region is a segment of its own, and operations are copies,
-//! which are done when the call returns.
+//! which are done when the call returns. Words that are aligned on both sides are copied whole, in
+//! the order of addresses.
 //!
 //! Data of writes are sent as messages over a [`MessageConnection`], which also has the doorbells.
 
-use super::hello::Purpose;
+use super::hello::{Offer, Purpose};
+use super::link::Link;
 use super::messages::MessageConnection;
 use super::segment::{self, Segment};
 use super::{Memory, Options};
@@ -30,6 +32,24 @@ const COMPLETIONS_MAX: usize = 4096;
 #[derive(Clone, Debug)]
 pub struct ShmEndpoint {
     shared: Rc<Shared>,
+}
+
+/// The first side of an endpoint, before the second side has answered.
+#[derive(Debug)]
+pub struct Offered {
+    offer: Offer,
+    options: Options,
+}
+
+impl Offered {
+    /// Creates the first side. It waits only if the socket is not readable.
+    ///
+    /// # Errors
+    /// The errors of [`ShmEndpoint::connect`].
+    pub fn finish(self) -> Result<ShmEndpoint, Error> {
+        let sides = Link::new(self.offer.finish()?, &self.options)?;
+        ShmEndpoint::new(MessageConnection::new(sides))
+    }
 }
 
 #[derive(Debug)]
@@ -61,7 +81,17 @@ impl ShmEndpoint {
         Self::new(MessageConnection::connect_for(stream, Purpose::Endpoint, options)?)
     }
 
-    /// Creates the second side.
+    /// Begins [`connect`](Self::connect) for an event loop, which continues when the socket is
+    /// readable.
+    ///
+    /// # Errors
+    /// The errors of [`connect`](Self::connect).
+    pub fn offer(stream: UnixStream, options: &Options) -> Result<Offered, Error> {
+        let offer = Offer::send(stream, Purpose::Endpoint, options)?;
+        Ok(Offered { offer, options: *options })
+    }
+
+    /// Creates the second side. It waits only if the socket is not readable.
     ///
     /// # Errors
     /// The errors of [`connect`](Self::connect).
@@ -237,21 +267,34 @@ fn check_region(bytes: usize) -> Result<(), Error> {
     if fits { Ok(()) } else { Err(Error::RegionBytes { bytes, most }) }
 }
 
-/// Copies between segments; an aligned word is copied atomically.
+/// Copies between segments. Words are copied atomically if they are aligned in both.
 ///
 /// # Safety
 /// Both places have this number of bytes, in segments.
 unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    if bytes == 8 && (from as usize | to as usize).is_multiple_of(8) {
-        // SAFETY: the caller guarantees a word of a segment, and it is aligned.
-        let word = unsafe { AtomicU64::from_ptr(from.cast_mut().cast()) }.load(Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { AtomicU64::from_ptr(to.cast()) }.store(word, Ordering::Release);
-    } else {
-        // The ranges may overlap, if one is part of the other and was imported by its own key.
+    let distance = (from as usize).abs_diff(to as usize);
+    // The ranges may overlap, if one is part of the other and was imported by its own key.
+    if !distance.is_multiple_of(8) || distance < bytes {
         // SAFETY: the caller guarantees `bytes` bytes at both places, and `copy` permits overlap.
         unsafe { ptr::copy(from, to, bytes) };
+        return;
     }
+    let head = from.align_offset(8).min(bytes);
+    let words = (bytes - head) / 8;
+    // SAFETY: the head is inside the ranges, which do not overlap.
+    unsafe { ptr::copy_nonoverlapping(from, to, head) };
+    for word in 0..words {
+        let at = head + word * 8;
+        // SAFETY: an aligned word inside a segment.
+        let from = unsafe { AtomicU64::from_ptr(from.wrapping_add(at).cast_mut().cast()) };
+        // SAFETY: as above.
+        let to = unsafe { AtomicU64::from_ptr(to.wrapping_add(at).cast()) };
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+    }
+    let tail = head + words * 8;
+    let (from, to) = (from.wrapping_add(tail), to.wrapping_add(tail));
+    // SAFETY: the tail is inside the ranges, which do not overlap.
+    unsafe { ptr::copy_nonoverlapping(from, to, bytes - tail) };
 }
 
 /// A part of a segment, which stays mapped as long as a part of it exists.

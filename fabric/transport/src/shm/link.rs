@@ -190,7 +190,8 @@ impl Link {
         Self::new(hello::accept(stream, purpose, options)?, options)
     }
 
-    fn new(agreed: Agreed, options: &Options) -> Result<(Self, Ends), Error> {
+    /// Creates a side after the handshake.
+    pub(crate) fn new(agreed: Agreed, options: &Options) -> Result<(Self, Ends), Error> {
         let Agreed { side, segment, layout, fenced, peer } = agreed;
         let ends = layout.ends(&segment, side, fenced)?;
         let link = Self {

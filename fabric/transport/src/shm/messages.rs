@@ -79,7 +79,7 @@ impl MessageConnection {
         Link::accept(stream, purpose, options).map(Self::new)
     }
 
-    fn new((link, (sender, receiver)): (Link, super::layout::Ends)) -> Self {
+    pub(super) fn new((link, (sender, receiver)): (Link, super::layout::Ends)) -> Self {
         let (sender, receiver) = (MessageSender::new(sender), MessageReceiver::new(receiver));
         Self { sender, receiver, link }
     }

@@ -21,7 +21,7 @@ mod table;
 
 pub use connection::Connection;
 pub use doorbell::Doorbell;
-pub use endpoint::{Direct, OwnPlace, Place, ShmEndpoint};
+pub use endpoint::{Direct, Offered, OwnPlace, Place, ShmEndpoint};
 pub use freeport_ring::Shared as Memory;
 pub use messages::MessageConnection;
 pub use queue::SharedQueue;

@@ -65,15 +65,17 @@ impl Row {
 }
 
 /// How the model is asked for rows, and the unit of its answers.
-#[derive(Clone, Copy)]
-struct Asked {
-    unit: &'static str,
-    how: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// The unit.
+    pub unit: &'static str,
+    /// How the model is asked.
+    pub how: &'static str,
 }
 
 impl Asked {
     /// Returns a row with the published results that are accepted, and the model's.
-    fn row(
+    pub fn row(
         self,
         number: u32,
         metric: &'static str,
@@ -231,12 +233,12 @@ fn growth(to: f64, from: f64) -> f64 {
     100.0 * (to / from - 1.0)
 }
 
-/// Accepted results around a published value.
-fn around(value: f64) -> (f64, f64) {
+/// Returns the accepted results around a published value.
+pub fn around(value: f64) -> (f64, f64) {
     span([0.9 * value, 1.1 * value])
 }
 
-/// One result.
-fn one(value: f64) -> (f64, f64) {
+/// Returns one result as the smallest and the largest.
+pub fn one(value: f64) -> (f64, f64) {
     (value, value)
 }

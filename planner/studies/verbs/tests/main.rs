@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Tests of places.
 
+mod conformance;
+mod hostile;
+mod processes;
 mod simulated;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Places on the simulated machine.
 
+use crate::conformance::{Command, MEMORY_BYTES, Stage, conform, play, start};
 use freeport_plan_model::profile::built_in;
 use freeport_plan_model::{Load, Operation, Path, Request, simulate};
 use freeport_study_verbs::simulated::{Simulated, World};
@@ -26,6 +27,33 @@ fn result<T: 'static>(
     assert!(world.run_until(|_| result.borrow().is_some()), "the task waits forever");
     result.take().expect("it has ended")
 }
+
+/// Runs a case of what holds on every machine.
+fn perform<F: Future<Output = ()> + 'static>(case: impl FnOnce(Simulated, Stage) -> F) {
+    let mut world = world();
+    let here = world.begin(Place::Client(0), MEMORY_BYTES);
+    let stage = Stage::default();
+    let has_ended = start(&here, case(here.clone(), stage.clone()));
+    loop {
+        let mut is_busy = false;
+        let is_over = world.run_until(|world| {
+            is_busy |= stage.obey(|command| match command {
+                Command::Begin(place, memory_bytes, role) => {
+                    let place = world.begin(place, memory_bytes);
+                    place.spawn(play(place.clone(), role));
+                }
+                Command::Kill(place) => world.kill(place),
+            });
+            has_ended.get()
+        });
+        if is_over {
+            return;
+        }
+        assert!(is_busy, "the case waits forever");
+    }
+}
+
+conform!(perform);
 
 #[test]
 fn memory_of_another_place_is_written_and_read_in_the_time_of_its_path() {

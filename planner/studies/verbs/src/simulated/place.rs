@@ -3,11 +3,10 @@
 
 use super::Shared;
 use crate::fault::Fault;
-use crate::verbs::{Call, Memory, Stable};
+use crate::inbox::Inbox;
+use crate::verbs::{Memory, Stable};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
 
 /// Memory of a simulated place.
 #[derive(Clone, Default)]
@@ -68,8 +67,7 @@ pub(super) struct State {
     pub(super) contents: Rc<RefCell<Vec<u8>>>,
     /// Number of its lives so far; it is alive if the number is odd.
     life: Cell<u64>,
-    inbox: RefCell<VecDeque<Call>>,
-    receivers: RefCell<Vec<Waker>>,
+    pub(super) inbox: Inbox,
 }
 
 impl State {
@@ -83,29 +81,12 @@ impl State {
             self.life.set(self.life.get() + 1);
         }
         // Calls fail where they are dropped.
-        self.inbox.borrow_mut().clear();
-        self.receivers.borrow_mut().clear();
+        self.inbox.clear();
     }
 
     /// Returns the number of the current life, if it is alive.
     pub(super) fn life(&self) -> Option<u64> {
         let life = self.life.get();
         (life % 2 == 1).then_some(life)
-    }
-
-    pub(super) fn deliver(&self, call: Call) {
-        self.inbox.borrow_mut().push_back(call);
-        self.receivers.borrow_mut().drain(..).for_each(Waker::wake);
-    }
-
-    pub(super) async fn receive(&self) -> Call {
-        std::future::poll_fn(|context| match self.inbox.borrow_mut().pop_front() {
-            Some(call) => Poll::Ready(call),
-            None => {
-                self.receivers.borrow_mut().push(context.waker().clone());
-                Poll::Pending
-            }
-        })
-        .await
     }
 }

@@ -102,7 +102,8 @@ impl Verbs for Simulated {
         }
         let (sender, answer) = oneshot::channel();
         // A caller that has died does not wait for the answer.
-        other.deliver(Call::new(self.place, message, move |answer| drop(sender.send(answer))));
+        let call = Call::new(self.place, message, move |answer| drop(sender.send(answer)));
+        other.inbox.deliver(call);
         let Ok(answer) = answer.await else {
             self.shared.wait(GONE).await;
             return Err(Fault::Gone(to));
@@ -112,7 +113,7 @@ impl Verbs for Simulated {
     }
 
     async fn receive(&self) -> Call {
-        self.state.receive().await
+        self.state.inbox.receive().await
     }
 
     fn memory(&self) -> &SimulatedMemory {

@@ -2,19 +2,18 @@
 //! Concurrent clients see a server that executes one request after the other: their histories are
 //! linearizable, over all keys, transactions and scripts.
 
-mod checker;
 mod model;
 mod packets;
 mod record;
 
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::{Options, PersistenceOptions, Policy, Server};
+use freeport_testbed::history::{contradiction, is_linearizable, show};
 
 use crate::batched::client::served_with;
 use crate::client::server_with;
 use crate::functions::registry;
-use checker::{Operation, contradiction, is_linearizable, show};
-use model::{Call, Command};
+use model::{Call, Command, Operation, State};
 use record::{Behaviour, record};
 
 /// Records a history for each seed and checks it. `FREEPORT_SEED` is the first seed.
@@ -118,7 +117,7 @@ fn the_checker_finds_orders_that_explain_a_history() {
     let mut history = [set(0, "1", [0, 9]), get(1, "1", [1, 2])];
     history[0].reply = None;
     assert!(is_linearizable(&history));
-    assert!(is_linearizable(&history[..1]) && is_linearizable(&[]));
+    assert!(is_linearizable(&history[..1]) && is_linearizable::<State>(&[]));
 }
 
 #[test]

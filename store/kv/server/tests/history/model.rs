@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use freeport_kv_protocol::resp::Value;
+use freeport_testbed::history::Model;
 
 use crate::functions::{mix, polynomial};
 
@@ -130,21 +131,23 @@ impl Command {
     }
 }
 
-impl Call {
-    /// It changes nothing, whatever the keys have.
-    pub fn only_reads(&self) -> bool {
-        match self {
-            Self::Command(command) => command.only_reads(),
-            Self::Eval(commands) => commands.iter().all(Command::only_reads),
+/// An operation of a history.
+pub type Operation = freeport_testbed::history::Operation<State>;
+
+impl Model for State {
+    type Call = Call;
+    type Reply = Value;
+
+    fn only_reads(call: &Call) -> bool {
+        match call {
+            Call::Command(command) => command.only_reads(),
+            Call::Eval(commands) => commands.iter().all(Command::only_reads),
             // The end of a transaction is the end of `WATCH`.
-            Self::Exec(_) | Self::Watch(_) => false,
+            Call::Exec(_) | Call::Watch(_) => false,
         }
     }
-}
 
-impl State {
-    /// Executes what a client asks for.
-    pub fn apply(&mut self, client: usize, call: &Call) -> Value {
+    fn apply(&mut self, client: usize, call: &Call) -> Value {
         match call {
             Call::Command(command) => self.execute(command),
             Call::Watch(keys) => {
@@ -165,7 +168,9 @@ impl State {
             }
         }
     }
+}
 
+impl State {
     fn execute(&mut self, command: &Command) -> Value {
         self.run(command).unwrap_or_else(|text| Value::Error(text.into()))
     }

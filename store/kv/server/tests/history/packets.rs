@@ -9,8 +9,7 @@ use fastrand::Rng;
 use freeport_kv_protocol::batch::{Operation as Sent, Status};
 use freeport_kv_protocol::resp::Value;
 
-use super::checker::Operation;
-use super::model::{Call, Command, KEYS};
+use super::model::{Call, Command, KEYS, Operation};
 use super::record::Burst;
 use crate::batched::client::{BatchClient, Replied, Stream};
 

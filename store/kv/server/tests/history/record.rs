@@ -8,8 +8,7 @@ use fastrand::Rng;
 use freeport_kv_protocol::resp::Value;
 use freeport_kv_server::Server;
 
-use super::checker::Operation;
-use super::model::{Call, Command, KEYS, Key};
+use super::model::{Call, Command, KEYS, Key, Operation};
 use super::packets::Packets;
 use crate::client::{Client, request, script};
 

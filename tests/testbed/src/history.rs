@@ -10,20 +10,32 @@
 //! writes and happens to leave all as it was, because elsewhere it may leave something else.
 
 use std::collections::HashSet;
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
 
-use freeport_kv_protocol::resp::Value;
+/// A server as one client at a time sees it; the default is its state at the begin of a history.
+pub trait Model: Clone + Eq + Hash + Default {
+    /// A request of a client, which takes effect at once.
+    type Call: Clone + Debug;
+    /// A reply.
+    type Reply: Clone + PartialEq + Display;
 
-use super::model::{Call, State};
+    /// Executes what a client asks for, by the number of the client.
+    fn apply(&mut self, client: usize, call: &Self::Call) -> Self::Reply;
+
+    /// Whether a request changes nothing, whatever the state is.
+    fn only_reads(call: &Self::Call) -> bool;
+}
 
 /// A request of a client, with its times.
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub struct Operation<M: Model> {
     /// Number of the client.
     pub client: usize,
     /// The request.
-    pub call: Call,
+    pub call: M::Call,
     /// The reply; none if it had not come when the history ended: then it may have taken effect.
-    pub reply: Option<Value>,
+    pub reply: Option<M::Reply>,
     /// Nanoseconds from the begin of the history until the request was sent.
     pub called_ns: u64,
     /// And until the reply was received.
@@ -54,10 +66,10 @@ impl Taken {
 }
 
 /// Whether a history is linearizable. Operations are in the order of their calls.
-pub fn is_linearizable(history: &[Operation]) -> bool {
+pub fn is_linearizable<M: Model>(history: &[Operation<M>]) -> bool {
     debug_assert!(history.is_sorted_by_key(|operation| operation.called_ns));
     let mut seen = HashSet::new();
-    let mut left = vec![(Taken::none(history.len()), State::default())];
+    let mut left = vec![(Taken::none(history.len()), M::default())];
     while let Some((taken, state)) = left.pop() {
         let Some(candidates) = candidates(history, &taken) else { return true };
         let mut next = vec![];
@@ -68,7 +80,7 @@ pub fn is_linearizable(history: &[Operation]) -> bool {
             if operation.reply.as_ref().is_some_and(|wanted| *wanted != reply) {
                 continue;
             }
-            if operation.call.only_reads() && operation.reply.is_some() {
+            if M::only_reads(&operation.call) && operation.reply.is_some() {
                 next = vec![(taken.with(number), after)];
                 break;
             }
@@ -81,7 +93,7 @@ pub fn is_linearizable(history: &[Operation]) -> bool {
 }
 
 /// Operations that can be the next one; none if all that have a reply are taken.
-fn candidates(history: &[Operation], taken: &Taken) -> Option<Vec<usize>> {
+fn candidates<M: Model>(history: &[Operation<M>], taken: &Taken) -> Option<Vec<usize>> {
     let mut candidates = vec![];
     let (mut first_return_ns, mut is_complete) = (u64::MAX, true);
     for (number, operation) in history.iter().enumerate() {
@@ -106,13 +118,13 @@ fn candidates(history: &[Operation], taken: &Taken) -> Option<Vec<usize>> {
 /// The smallest part found of a history that is not linearizable, which is not either: it ends with
 /// the first reply that cannot be explained, and has no operation that only reads and that is not
 /// needed for the contradiction.
-pub fn contradiction(history: &[Operation]) -> Vec<Operation> {
+pub fn contradiction<M: Model>(history: &[Operation<M>]) -> Vec<Operation<M>> {
     let mut returns: Vec<u64> = history.iter().map(|operation| operation.returned_ns).collect();
     returns.sort_unstable();
     let end = returns.partition_point(|end_ns| is_linearizable(&until(history, *end_ns)));
     let mut history = until(history, returns.get(end).copied().unwrap_or(u64::MAX));
     for number in (0..history.len()).rev() {
-        if history[number].call.only_reads() {
+        if M::only_reads(&history[number].call) {
             let without = without(&history, number);
             if !is_linearizable(&without) {
                 history = without;
@@ -124,8 +136,8 @@ pub fn contradiction(history: &[Operation]) -> Vec<Operation> {
 
 /// The history until some time. Operations that had not returned then may have taken
 /// effect or not.
-fn until(history: &[Operation], end_ns: u64) -> Vec<Operation> {
-    let mut part: Vec<Operation> =
+fn until<M: Model>(history: &[Operation<M>], end_ns: u64) -> Vec<Operation<M>> {
+    let mut part: Vec<Operation<M>> =
         history.iter().take_while(|operation| operation.called_ns <= end_ns).cloned().collect();
     for operation in part.iter_mut().filter(|operation| operation.returned_ns > end_ns) {
         operation.reply = None;
@@ -134,7 +146,7 @@ fn until(history: &[Operation], end_ns: u64) -> Vec<Operation> {
 }
 
 /// The history without an operation.
-fn without(history: &[Operation], number: usize) -> Vec<Operation> {
+fn without<M: Model>(history: &[Operation<M>], number: usize) -> Vec<Operation<M>> {
     let before = &history[number].after;
     let mut part = history.to_vec();
     part.remove(number);
@@ -149,10 +161,10 @@ fn without(history: &[Operation], number: usize) -> Vec<Operation> {
 }
 
 /// A history as lines of text.
-pub fn show(history: &[Operation]) -> String {
+pub fn show<M: Model>(history: &[Operation<M>]) -> String {
     let mut lines = String::new();
     for Operation { client, call, reply, called_ns, returned_ns, .. } in history {
-        let text = |reply: &Value| reply.to_string().replace('\n', " ");
+        let text = |reply: &M::Reply| reply.to_string().replace('\n', " ");
         let reply = reply.as_ref().map_or("no reply yet".into(), text);
         let (from, to) = (called_ns / 1000, returned_ns / 1000);
         lines += &format!("client {client}, {from} to {to} µs: {call:?} -> {reply}\n");
