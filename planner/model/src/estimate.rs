@@ -13,7 +13,8 @@ use thiserror::Error;
 pub enum EstimateError {
     /// The path does not have the operation.
     #[error(
-        "path {path} has no {operation}: a DMA engine reads and writes, and other machines are written to"
+        "path {path} has no {operation}: a DMA engine reads and writes, and other machines are \
+         written to"
     )]
     NoOperation {
         /// The path.

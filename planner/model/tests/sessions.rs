@@ -29,7 +29,7 @@ fn a_step_takes_as_long_as_the_request_of_a_load() {
             let request = Request::new(path, operation, 64);
             let load = simulate(&profile, &[Load::single(request)], 1).expect("it has it");
             let step = Step::Request(request);
-            // Cores that post and answer are busy with the doorbell while the request is on its way.
+            // Cores that post and answer are busy with the doorbell meanwhile.
             let doorbell = if path.requester() == Side::Soc { profile.soc.doorbell } else { 0.0 };
             let expected = load.flows[0].median + doorbell;
             let found = time(&[step]);

@@ -8,15 +8,21 @@ pub mod page;
 
 use freeport_plan_model::Profile;
 use freeport_plan_model::study::{self, Row};
+use freeport_study_kv::peaks::{self, Sizes};
 
 /// Returns rows 1 to 43 of the study's table for a profile, in their order. `on_done` gets the
 /// number of rows that are there.
 pub fn rows(profile: &Profile, mut on_done: impl FnMut(usize)) -> Vec<Row> {
-    let parts: [fn(&Profile) -> Vec<Row>; 1] = [study::rows];
+    let parts: [fn(&Profile) -> Vec<Row>; 2] = [study::rows, key_value];
     let mut rows = vec![];
     for part in parts {
         rows.extend(part(profile));
         on_done(rows.len());
     }
     rows
+}
+
+/// Rows 38 to 43, from the key-value store.
+fn key_value(profile: &Profile) -> Vec<Row> {
+    peaks::rows(&peaks::peaks(profile, &Sizes::default()))
 }

@@ -84,8 +84,8 @@ impl Shares {
     }
 }
 
-/// Returns the shares of resources that a step uses at one million per second, posted by this number
-/// of machines of clients. Nothing is returned for a path that does not have the operation.
+/// Returns the shares of resources that a step uses at one million per second, posted by this
+/// number of machines of clients. Nothing is returned for a path without the operation.
 pub fn step_shares(profile: &Profile, step: &Step, machines: u32) -> Vec<(&'static str, f64)> {
     let route = step.route(profile);
     route.map(|route| shares_of_route(profile, &route, machines).0).unwrap_or_default()

@@ -20,8 +20,8 @@ pub struct Session {
 pub type Ticket = u64;
 
 impl Session {
-    /// Creates an idle machine with this number of machines of clients. `is_plain` selects the plain
-    /// NIC, which has no path but [`Path::Rnic`](crate::Path::Rnic).
+    /// Creates an idle machine with this number of machines of clients. `is_plain` selects the
+    /// plain NIC, which has no path but [`Path::Rnic`](crate::Path::Rnic).
     pub fn new(profile: &Profile, clients: u32, is_plain: bool, seed: u64) -> Self {
         let clients = clients.max(1);
         let machine = Machine::new(profile, clients, is_plain, seed);
@@ -56,18 +56,6 @@ impl Session {
         ticket
     }
 
-    /// Lets time pass until something is over, and returns its number; none if nothing is begun.
-    pub fn next(&mut self) -> Option<Ticket> {
-        loop {
-            if let Some(ticket) = self.machine.over.pop_front() {
-                return Some(ticket);
-            }
-            if !self.machine.step() {
-                return None;
-            }
-        }
-    }
-
     /// Forgets the use of resources and links so far.
     pub fn measure(&mut self) {
         self.machine.measure();
@@ -77,5 +65,22 @@ impl Session {
     /// has no flows.
     pub fn outcome(&self) -> Outcome {
         self.machine.use_so_far()
+    }
+}
+
+/// The tickets in the order in which they are over.
+impl Iterator for Session {
+    type Item = Ticket;
+
+    /// Lets time pass until something is over, and returns its ticket; none if nothing is begun.
+    fn next(&mut self) -> Option<Ticket> {
+        loop {
+            if let Some(ticket) = self.machine.over.pop_front() {
+                return Some(ticket);
+            }
+            if !self.machine.step() {
+                return None;
+            }
+        }
     }
 }
