@@ -7,8 +7,8 @@ use std::fmt::{self, Debug};
 use std::future::Future;
 use std::time::Duration;
 
-/// Memory of a place as its own code uses it. Other places read and write it at any time; words of 8
-/// bytes at multiples of 8 are whole, everything longer may be torn.
+/// Memory of a place as its own code uses it. Other places read and write it at any time; words of
+/// 8 bytes at multiples of 8 are whole, everything longer may be torn.
 pub trait Memory {
     /// Returns the size in bytes.
     fn bytes(&self) -> u64;

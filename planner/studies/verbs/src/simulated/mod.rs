@@ -31,7 +31,7 @@ pub struct World {
     shared: Rc<Shared>,
 }
 
-/// What all places share.
+/// State that all places share.
 struct Shared {
     profile: Profile,
     is_plain: bool,
@@ -43,8 +43,8 @@ struct Shared {
 }
 
 impl World {
-    /// Creates machines without places. `is_plain` selects the plain NIC; `clients` is the number of
-    /// machines of clients.
+    /// Creates machines without places. `is_plain` selects the plain NIC; `clients` is the number
+    /// of machines of clients.
     pub fn new(profile: &Profile, clients: u32, is_plain: bool, seed: u64) -> Self {
         let pool = LocalPool::new();
         let shared = Shared {
@@ -82,8 +82,8 @@ impl World {
         self.shared.now()
     }
 
-    /// Returns the number of operations and waits that have ended so far, which counts through a run
-    /// in the same way each time.
+    /// Returns the number of operations and waits that have ended so far, which counts through a
+    /// run in the same way each time.
     pub fn steps(&self) -> u64 {
         self.shared.steps.get()
     }
