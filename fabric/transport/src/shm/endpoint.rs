@@ -5,6 +5,7 @@
 //!
 //! Data of writes are sent as messages over a [`MessageConnection`], which also has the doorbells.
 
+use super::copy::copy;
 use super::hello::{Offer, Purpose};
 use super::link::Link;
 use super::messages::MessageConnection;
@@ -19,7 +20,6 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -265,36 +265,6 @@ fn check_region(bytes: usize) -> Result<(), Error> {
     let most = ShmEndpoint::REGION_BYTES_MAX;
     let fits = (1..=most).contains(&bytes) && bytes.is_multiple_of(8);
     if fits { Ok(()) } else { Err(Error::RegionBytes { bytes, most }) }
-}
-
-/// Copies between segments. Words are copied atomically if they are aligned in both.
-///
-/// # Safety
-/// Both places have this number of bytes, in segments.
-unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    let distance = (from as usize).abs_diff(to as usize);
-    // The ranges may overlap, if one is part of the other and was imported by its own key.
-    if !distance.is_multiple_of(8) || distance < bytes {
-        // SAFETY: the caller guarantees `bytes` bytes at both places, and `copy` permits overlap.
-        unsafe { ptr::copy(from, to, bytes) };
-        return;
-    }
-    let head = from.align_offset(8).min(bytes);
-    let words = (bytes - head) / 8;
-    // SAFETY: the head is inside the ranges, which do not overlap.
-    unsafe { ptr::copy_nonoverlapping(from, to, head) };
-    for word in 0..words {
-        let at = head + word * 8;
-        // SAFETY: an aligned word inside a segment.
-        let from = unsafe { AtomicU64::from_ptr(from.wrapping_add(at).cast_mut().cast()) };
-        // SAFETY: as above.
-        let to = unsafe { AtomicU64::from_ptr(to.wrapping_add(at).cast()) };
-        to.store(from.load(Ordering::Relaxed), Ordering::Release);
-    }
-    let tail = head + words * 8;
-    let (from, to) = (from.wrapping_add(tail), to.wrapping_add(tail));
-    // SAFETY: the tail is inside the ranges, which do not overlap.
-    unsafe { ptr::copy_nonoverlapping(from, to, bytes - tail) };
 }
 
 /// A part of a segment, which stays mapped as long as a part of it exists.

@@ -8,6 +8,7 @@
 
 mod barrier;
 mod connection;
+mod copy;
 mod doorbell;
 mod endpoint;
 mod hello;

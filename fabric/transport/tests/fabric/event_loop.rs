@@ -4,9 +4,11 @@
 
 use crate::support::bytes;
 use fastrand::Rng;
-use freeport_fabric::Error;
-use freeport_fabric::shm::{Connection, Options};
+use freeport_fabric::endpoint::Transfer;
+use freeport_fabric::shm::{Connection, Options, ShmEndpoint};
+use freeport_fabric::{Completion, Endpoint, Error};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
@@ -83,4 +85,28 @@ fn a_loop_over_several_connections_misses_nothing() {
         }
     }
     writers.into_iter().for_each(|writer| writer.join().expect("the writer is content"));
+}
+
+/// No step waits, since each has its message already.
+#[test]
+fn an_endpoint_begins_in_steps_of_one_thread() {
+    let options = Options::with_capacity(1024);
+    let (here, there) = UnixStream::pair().expect("a pair");
+    let offered = ShmEndpoint::offer(here, &options).expect("a socket");
+    let second = ShmEndpoint::accept(there, &options).expect("an offer");
+    let first = offered.finish().expect("an answer");
+    let (mine, theirs) =
+        (first.register(64).expect("memory"), second.register(64).expect("memory"));
+    let target = first.import(second.export(&theirs).expect("a key")).expect("memory");
+    let transfer =
+        Transfer { here: &mine, here_at: 0, there: &target, there_at: 0, bytes: 8, token: 1 };
+    first.write_with_data(transfer, 5).expect("room");
+    assert_eq!(second.poll().expect("an honest peer"), Some(Completion::Arrived { data: 5 }));
+    drop(first);
+    assert!(!second.peer_is_alive().expect("a look"));
+    // A side that has hung up gives no answer.
+    let (here, there) = UnixStream::pair().expect("a pair");
+    let offered = ShmEndpoint::offer(here, &options).expect("a socket");
+    drop(there);
+    offered.finish().expect_err("nobody answers");
 }

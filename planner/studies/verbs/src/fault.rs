@@ -37,7 +37,7 @@ pub enum Fault {
     Broken {
         /// The place.
         place: Place,
-        /// What does not work, and why.
+        /// The thing that does not work, and why.
         reason: String,
     },
 }

@@ -28,7 +28,7 @@ fn result<T: 'static>(
     result.take().expect("it has ended")
 }
 
-/// Runs a case of what holds on every machine.
+/// Runs a case that holds on every machine.
 fn perform<F: Future<Output = ()> + 'static>(case: impl FnOnce(Simulated, Stage) -> F) {
     let mut world = world();
     let here = world.begin(Place::Client(0), MEMORY_BYTES);

@@ -61,20 +61,24 @@ use std::time::Duration;
 pub struct Options {
     /// Time after which a place that does not continue a handshake is considered gone.
     pub patience: Duration,
+    /// Time after which [`run_until`](Node::run_until) asks its condition again, at the latest: it
+    /// may depend on something else than the tasks of the place.
+    pub longest_sleep: Duration,
     /// Whether an append waits until the data are on the disk.
     pub syncs: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(2), syncs: false }
+        let longest_sleep = Duration::from_millis(20);
+        Self { patience: Duration::from_secs(2), longest_sleep, syncs: false }
     }
 }
 
 /// A place of this process, with the tasks that run in it.
 ///
-/// It is for one thread. When it is dropped, its tasks end, others find it gone, and its socket file
-/// is removed.
+/// It is for one thread. When it is dropped, its tasks end, others find it gone, and its socket
+/// file is removed.
 pub struct Node {
     pool: LocalPool,
     shared: Rc<Shared>,
@@ -94,8 +98,8 @@ pub struct Refusals {
 }
 
 impl Node {
-    /// Begins a place in a folder, with this number of bytes of memory, at most 2 GiB. What a
-    /// process that was killed has left of it is replaced; its file stays.
+    /// Begins a place in a folder, with this number of bytes of memory, at most 2 GiB. The socket
+    /// of a process that was killed is replaced; its file stays.
     ///
     /// # Errors
     /// The system refuses, or another process is this place.

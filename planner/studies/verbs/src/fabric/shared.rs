@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a node and the tasks of its place share: connections to other places, and calls from them.
+//! State of a node that its tasks use as well: connections to other places, and calls from them.
 
 use super::Options;
 use super::greeting::{Greeting, Met, Next};
@@ -87,7 +87,7 @@ impl Shared {
     fn begin_connection(&self, to: Place) -> Result<Begun, Refusal> {
         let mut peers = self.peers.borrow_mut();
         match peers.get_mut(&to) {
-            // A place that has begun anew is found at once, as nothing was sent to its earlier life.
+            // Nothing was sent to an earlier life of the place: its present one is asked.
             Some(Connecting::Open(peer)) if peer.check_alive().is_ok() => {
                 return Ok(Begun::Open(Rc::clone(peer)));
             }
@@ -145,6 +145,16 @@ impl Shared {
             Connecting::Greeting(dial) => now < dial.end,
             Connecting::Open(peer) => !peer.has_ended(),
         });
+    }
+
+    /// Returns the time at which the next handshake ends for lack of patience.
+    pub(super) fn first_end(&self) -> Option<Duration> {
+        let peers = self.peers.borrow();
+        let ends = peers.values().filter_map(|connecting| match connecting {
+            Connecting::Greeting(dial) => Some(dial.end),
+            Connecting::Open(_) => None,
+        });
+        ends.min()
     }
 
     /// Returns the open connections.

@@ -31,7 +31,7 @@ pub struct World {
     shared: Rc<Shared>,
 }
 
-/// What all places share.
+/// State that all places share.
 struct Shared {
     profile: Profile,
     is_plain: bool,

@@ -7,6 +7,8 @@ use freeport_study_verbs::{Fault, Memory, Place, Verbs, Way};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Number of reads that find a transport which copies byte by byte.
+const READS: u32 = 3000;
 /// Length of long data in bytes.
 pub const LONG_BYTES: usize = 1 << 20;
 
@@ -58,7 +60,7 @@ pub async fn words_are_whole<V: Verbs>(here: V, stage: Stage) {
     }
     let mut seen = BTreeSet::new();
     let mut reads = 0;
-    while seen.len() < 2 || reads < 500 {
+    while seen.len() < 2 || reads < READS {
         let block = here.read(host(0), BLOCK_BYTES, Way::Nic).await.expect("the host is alive");
         for word in block.as_chunks::<8>().0.iter().filter(|word| word[0] != 0) {
             assert_eq!(*word, [word[0]; 8]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What holds for places on every machine. A case is a task of one place, which begins and kills
-//! others; a back end runs it in a place with [`MEMORY_BYTES`] of memory.
+//! Properties of places that hold on every machine. A case is a task of one place, which begins and
+//! kills others; a back end runs it in a place with [`MEMORY_BYTES`] of memory.
 
 mod calls;
 mod deaths;
@@ -23,7 +23,7 @@ use std::rc::Rc;
 /// Size of each place's memory, unless a case says otherwise.
 pub const MEMORY_BYTES: usize = 4096;
 
-/// What a case asks of its back end.
+/// A request of a case to its back end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
     /// A place begins, with this number of bytes of memory.

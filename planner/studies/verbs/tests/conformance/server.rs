@@ -31,12 +31,12 @@ impl Role {
 }
 
 /// Length of the blocks of writers in bytes.
-pub const BLOCK_BYTES: usize = 64;
+pub const BLOCK_BYTES: usize = 1024;
 /// Length and number of the appends of [`Request::AppendPattern`].
 pub const APPEND_BYTES: usize = 1 << 20;
 const APPENDS: usize = 8;
 
-/// What a server is asked.
+/// A request to a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// Answers with the reverse of these bytes.
