@@ -65,11 +65,11 @@ impl Row {
 }
 
 /// How the model is asked for rows, and the unit of its answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// The unit.
+    /// Unit of its answers.
     pub unit: &'static str,
-    /// How the model is asked.
+    /// How it is asked.
     pub how: &'static str,
 }
 
@@ -222,23 +222,23 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Smallest and largest of some results.
-fn span(results: impl IntoIterator<Item = f64>) -> (f64, f64) {
+/// Returns the smallest and the largest of some results.
+pub fn span(results: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let wider = |(low, high): (f64, f64), result: f64| (low.min(result), high.max(result));
     results.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), wider)
 }
 
-/// Growth in per cent.
-fn growth(to: f64, from: f64) -> f64 {
+/// Returns the growth in per cent.
+pub fn growth(to: f64, from: f64) -> f64 {
     100.0 * (to / from - 1.0)
 }
 
-/// Returns the accepted results around a published value.
+/// Returns the accepted results around a published value: 10 % on both sides.
 pub fn around(value: f64) -> (f64, f64) {
     span([0.9 * value, 1.1 * value])
 }
 
-/// Returns one result as the smallest and the largest.
+/// Returns one result as a range.
 pub fn one(value: f64) -> (f64, f64) {
     (value, value)
 }
