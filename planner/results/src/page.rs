@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The page of results.
 
+use crate::basis;
 use freeport_plan_model::Profile;
 use freeport_plan_model::study::{Basis, Row};
 
@@ -15,7 +16,7 @@ pub fn markdown(profile: &Profile, rows: &[Row]) -> String {
             row.metric,
             row.published,
             row.ours_text(),
-            Basis::of(profile, row.number).name(),
+            basis(profile, row.number).name(),
             row.how
         );
     }
@@ -24,8 +25,8 @@ pub fn markdown(profile: &Profile, rows: &[Row]) -> String {
 
 fn introduction(profile: &Profile, rows: &[Row]) -> String {
     let fitted = profile.origins.values().filter(|origin| origin.fitted).count();
-    let reached = |basis: Basis| {
-        let of = || rows.iter().filter(|row| Basis::of(profile, row.number) == basis);
+    let reached = |kind: Basis| {
+        let of = || rows.iter().filter(|row| basis(profile, row.number) == kind);
         format!("{} of {}", of().filter(|row| row.is_reached()).count(), of().count())
     };
     format!(
@@ -39,7 +40,11 @@ fn introduction(profile: &Profile, rows: &[Row]) -> String {
          are\n\
          inside the published range, or within 10 % of a published value. The table shows a fit, \
          not a\n\
-         prediction: {fitted} parameters that nobody has published were fitted to these rows.\n\n\
+         prediction: {fitted} parameters that nobody has published were fitted to these rows, and \
+         so were\n\
+         [sizes and times of the case studies](../internals/studies.md), which run on the simulated \
+         machine\n\
+         for rows 32 to 43.\n\n\
          | basis | meaning | reached |\n|---|---|---|\n\
          | given | a published parameter states the result | {} |\n\
          | fitted | a parameter was fitted to the row | {} |\n\

@@ -9,7 +9,8 @@ use clap::Args;
 use freeport_plan_model::Profile;
 use freeport_plan_model::calibrate::fit;
 use freeport_plan_model::profile::with_values;
-use freeport_plan_model::study::{Basis, Row, rows};
+use freeport_plan_model::study::Row;
+use freeport_plan_results::{basis, rows};
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -22,9 +23,10 @@ const WIDEST: usize = 60;
 #[derive(Args)]
 #[command(after_help = "Example:\n  freeport plan calibrate\n  \
     freeport plan calibrate --profile my.toml --fit --out fitted.toml\n\n\
-    The results are those of the study of BlueField-2 (OSDI 2023), rows 1 to 31 of its table. The\n\
-    status is 1 if a row that the model has is not reached. Basis: a parameter of the profile\n\
-    states the result (given), was fitted to it (fitted), or none names it (follows).")]
+    The results are those of the study of BlueField-2 (OSDI 2023), rows 1 to 43 of its table; a\n\
+    fit changes parameters for rows 1 to 31. The status is 1 if a row that the model has is not\n\
+    reached. Basis: a parameter states the result (given), was fitted to it (fitted), or none\n\
+    names it (follows).")]
 pub struct Arguments {
     #[command(flatten)]
     device: DeviceArguments,
@@ -50,7 +52,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let (name, text) = arguments.device.text()?;
     let profile = Profile::parse(&name, &text)?;
     let rows = match &arguments.out {
-        None => rows(&profile),
+        None => all_rows(&profile),
         Some(out) => {
             let is_fitted =
                 |name: &&String| profile.origins.get(*name).is_some_and(|origin| origin.fitted);
@@ -75,7 +77,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             let text = with_values(&name, &text, &values)?;
             let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
             written.with_context(writing)?;
-            fit.rows
+            all_rows(&fit.profile)
         }
     };
     match arguments.json {
@@ -84,6 +86,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let is_missed = |row: &Row| row.distance().is_finite() && !row.is_reached();
     Ok(if rows.iter().any(is_missed) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Returns all rows, with progress.
+fn all_rows(profile: &Profile) -> Vec<Row> {
+    let mut line = ProgressLine::default();
+    rows(profile, |done| line.tell(&format!("{done} results")))
 }
 
 fn line(profile: &Profile, row: &Row) -> serde_json::Value {
@@ -95,7 +103,7 @@ fn line(profile: &Profile, row: &Row) -> serde_json::Value {
         "accepted": [row.accepted.0, row.accepted.1],
         "model": [low, high],
         "unit": row.unit,
-        "basis": Basis::of(profile, row.number).name(),
+        "basis": basis(profile, row.number).name(),
         "reached": row.is_reached(),
         "how": row.how,
     })
@@ -114,7 +122,7 @@ fn table(profile: &Profile, rows: &[Row]) -> String {
             row.metric.to_owned(),
             row.published.to_owned(),
             row.ours_text(),
-            Basis::of(profile, row.number).name().to_owned(),
+            basis(profile, row.number).name().to_owned(),
             state.to_owned(),
         ]);
     }

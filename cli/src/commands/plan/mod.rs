@@ -9,6 +9,7 @@ mod mix;
 mod plot;
 mod profile;
 mod results;
+mod study;
 mod sweep;
 
 use clap::{Args, Subcommand};
@@ -36,6 +37,8 @@ enum What {
     Mix(mix::Arguments),
     /// Estimate all paths, sizes and batches, as CSV or as a drawing
     Sweep(sweep::Arguments),
+    /// Run a case study on the simulated machine
+    Study(study::Arguments),
     /// Print the profile of a device, or check a file
     Profile(profile::Arguments),
     /// Compare a profile with published results, or fit its unknown parameters to them
@@ -51,6 +54,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Estimate(arguments) => estimate::run(arguments)?,
         What::Mix(arguments) => mix::run(arguments)?,
         What::Sweep(arguments) => sweep::run(arguments)?,
+        What::Study(arguments) => study::run(arguments)?,
         What::Profile(arguments) => profile::run(arguments)?,
         What::Calibrate(arguments) => return calibrate::run(arguments),
     }

@@ -31,6 +31,7 @@ pub struct Run<'a> {
     workload: Workload,
     options: Options,
     is_plain: bool,
+    clients: usize,
 }
 
 /// Results of a run.
@@ -70,7 +71,9 @@ impl<'a> Run<'a> {
             ..defaults
         };
         options.layout().expect("the sizes are within the limits");
-        Self { profile, sizes, workload, options, is_plain: false }
+        let client = &profile.client;
+        let clients = (client.machines * client.threads * client.window) as usize;
+        Self { profile, sizes, workload, options, is_plain: false, clients }
     }
 
     /// Returns the same on a machine with a plain NIC.
@@ -85,10 +88,14 @@ impl<'a> Run<'a> {
         Self { workload, ..self.clone() }
     }
 
-    /// Returns the number of clients: those of all threads of all machines.
+    /// Returns the number of clients: at first, those of all threads of all machines.
     pub fn clients(&self) -> usize {
-        let client = &self.profile.client;
-        (client.machines * client.threads * client.window) as usize
+        self.clients
+    }
+
+    /// Returns the same with another number of clients: at least one.
+    pub fn with_clients(&self, clients: usize) -> Self {
+        Self { clients: clients.max(1), ..self.clone() }
     }
 
     /// Begins all places and loads all keys.
@@ -121,7 +128,7 @@ impl<'a> Run<'a> {
         let mut machines = self.begin();
         let done: Rc<Cell<u64>> = Rc::default();
         let count = machines.clients.len();
-        let of_machine = self.clients() / count;
+        let of_machine = (self.clients() / count).max(1);
         for client in 0..self.clients() {
             // Neighbours are on different machines.
             let (verbs, connection) = machines.clients[client % count].clone();
