@@ -7,8 +7,10 @@ mod device;
 mod estimate;
 mod mix;
 mod plot;
+mod probe;
 mod profile;
 mod results;
+mod shared_memory;
 mod sweep;
 
 use clap::{Args, Subcommand};
@@ -20,8 +22,9 @@ use std::process::ExitCode;
     freeport plan sweep --svg paths.svg > paths.csv\n\n\
     Paths: 1 from clients to the host, 2 from clients to the processor of the NIC (its SoC),\n\
     3-s2h and 3-h2s between both through the NIC cores, dma-s2h and dma-h2s between both by the\n\
-    DMA engine, and rnic from clients to the host over a plain NIC.\n\
-    All numbers come from a simulation with the parameters of a profile; nothing is measured."
+    DMA engine, and rnic from clients to the host over a plain NIC. A profile that probe writes\n\
+    has path shm, between two processes of this machine.\n\
+    All numbers come from a model with the parameters of a profile; only probe measures."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -40,6 +43,10 @@ enum What {
     Profile(profile::Arguments),
     /// Compare a profile with published results, or fit its unknown parameters to them
     Calibrate(calibrate::Arguments),
+    /// Measure this machine's shared memory, and write a profile of it
+    Probe(probe::Arguments),
+    #[command(hide = true)]
+    ProbePartner,
 }
 
 /// Runs the command.
@@ -53,6 +60,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Sweep(arguments) => sweep::run(arguments)?,
         What::Profile(arguments) => profile::run(arguments)?,
         What::Calibrate(arguments) => return calibrate::run(arguments),
+        What::Probe(arguments) => return probe::run(arguments),
+        What::ProbePartner => freeport_plan_probe::respond()?,
     }
     Ok(ExitCode::SUCCESS)
 }
