@@ -116,3 +116,78 @@ fn a_profile_is_held_against_the_study() {
     let (text, _, is_good) = run(&["calibrate", "--profile", "bluefield3"]);
     assert!(!is_good && text.contains("missed"), "{text}");
 }
+
+#[test]
+fn this_machine_is_probed_and_estimated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [profile, table] = ["machine.toml", "points.csv"].map(|name| folder.path().join(name));
+    let [profile, table] = [&profile, &table].map(|path| path.to_str().expect("a path"));
+    let short = ["probe", "--seconds", "0.01", "--range", "4MiB"];
+    let (text, error, is_good) = run(&[&short[..], &["--out", profile, "--csv", table]].concat());
+    assert!(is_good && text.contains("points were measured"), "{text}{error}");
+    let csv = std::fs::read_to_string(table).expect("a table");
+    assert!(csv.starts_with("transport,operation,mode,bytes,") && csv.lines().count() > 50);
+    let (text, _, is_good) = run(&["profile", "--profile", profile, "--check"]);
+    assert!(is_good && text.contains("parameters, of which"), "{text}");
+    let (text, ..) = run(&["profile", "--profile", profile, "--json"]);
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(found["measured"]["range"]["value"], 4096.0);
+
+    let with = |arguments: &[&str]| run(&[&["estimate", "--profile", profile], arguments].concat());
+    let read = ["--operation", "read", "--size", "64"];
+    let (text, _, is_good) = with(&[&["--path", "shm"], &read[..]].concat());
+    assert!(is_good && text.contains("(modelled from measured parameters)"), "{text}");
+    assert!(text.contains("latency") && text.contains("limited by"), "{text}");
+    let send = ["--path", "shm", "--operation", "send", "--size", "8", "--batch", "4", "--json"];
+    let (text, ..) = with(&send);
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(
+        (&found["path"], &found["bottleneck"]),
+        (&"shm".into(), &"cores of both sides".into())
+    );
+    assert!(found["single_ns"].as_f64() > Some(0.0), "{text}");
+
+    for (arguments, reason) in [
+        (&["--path", "1"][..], "has no path 1; its path is shm"),
+        (&["--path", "shm", "--range", "1GiB"], "between 64 and 4194304, and not 1073741824"),
+        (&["--path", "shm", "--machines", "2"], "leave out --machines"),
+        (&["--path", "4"], "dma-h2s; shm in a profile of a machine"),
+        (&["--path", "shm", "--profile", "bluefield2"], "cannot be used multiple times"),
+    ] {
+        let (_, error, is_good) = with(&[arguments, &read[..]].concat());
+        assert!(!is_good && error.contains(reason), "{arguments:?}: {error}");
+    }
+    let (_, error, is_good) = run(&[&["estimate", "--path", "shm"], &read[..]].concat());
+    assert!(
+        !is_good && error.contains("BlueField-2 has no path shm; its paths are rnic"),
+        "{error}"
+    );
+    let (_, error, is_good) = run(&["mix", "--profile", profile, "--load", "1:read:64"]);
+    assert!(!is_good && error.contains("it is a profile of a machine, and a device"), "{error}");
+}
+
+#[test]
+fn estimates_are_held_against_measurements() {
+    let short = ["probe", "--seconds", "0.01", "--range", "4MiB", "--check"];
+    // Whether estimates hold depends on what else the machine does.
+    let (text, error, _) = run(&[&short[..], &["--json"]].concat());
+    let points: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let checked: Vec<&Value> =
+        points.iter().filter(|point| !point["estimated_ns"].is_null()).collect();
+    assert!(points.len() > 100 && checked.len() > 40, "{text}{error}");
+    for point in checked {
+        let deviation = point["deviation"].as_f64().expect("a deviation");
+        assert_eq!(point["is_within"], deviation.abs() <= 0.15, "{point}");
+    }
+    for (arguments, reason) in [
+        (["--seconds", "0"], "the time has to be above 0"),
+        (["--range", "4KiB"], "the largest range has to be between 4194304 and"),
+    ] {
+        let (_, error, is_good) = run(&[&["probe"], &arguments[..]].concat());
+        assert!(!is_good && error.contains(reason), "{error}");
+    }
+    let out = ["--out", "/nowhere/machine.toml"];
+    let (_, error, is_good) = run(&[&short[..5], &out[..]].concat());
+    assert!(!is_good && error.contains("writing /nowhere/machine.toml"), "{error}");
+}

@@ -4,13 +4,16 @@
 //!
 //! The model follows the study of off-path SmartNICs (OSDI 2023): a [`profile`] has the parameters
 //! of a device, a [`route`] the stages of a request, the [`simulator`] lets requests compete for
-//! the stages' resources, and [`bounds`] has the limits that no simulation exceeds.
+//! the stages' resources, and [`bounds`] has the limits that no simulation exceeds. [`local`] has
+//! the profile of a machine that was measured, and estimates of its path over shared memory.
 
 #![forbid(unsafe_code)]
 
 pub mod bounds;
 pub mod calibrate;
 pub mod estimate;
+pub mod local;
+pub mod parameters;
 pub mod path;
 pub mod profile;
 pub mod route;

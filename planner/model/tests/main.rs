@@ -3,6 +3,7 @@
 
 mod bounds;
 mod estimates;
+mod machines;
 mod profiles;
 mod random_loads;
 mod rows;

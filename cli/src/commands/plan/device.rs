@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The device of an estimate: a built-in profile or a file.
+//! The device of an estimate: a built-in profile or a file, which may also be of a machine.
 
 use anyhow::Context;
 use clap::Args;
+use freeport_plan_model::local::Machine;
+use freeport_plan_model::parameters::{Parameters, kind_of};
 use freeport_plan_model::profile::{BUILT_IN, Profile, built_in_text};
 use std::fs;
 use std::path::PathBuf;
@@ -19,6 +21,12 @@ pub struct SeedArgument {
     /// Seed of random addresses: equal seeds give equal results
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
+}
+
+/// A profile of one of both kinds.
+pub enum Either {
+    Device(Box<Profile>),
+    Machine(Box<Machine>),
 }
 
 impl DeviceArguments {
@@ -45,5 +53,17 @@ impl DeviceArguments {
     pub fn load(&self) -> anyhow::Result<Profile> {
         let (name, text) = self.text()?;
         Ok(Profile::parse(&name, &text)?)
+    }
+
+    /// Returns the profile of a device or of a machine.
+    ///
+    /// # Errors
+    /// The errors of [`load`](Self::load).
+    pub fn load_either(&self) -> anyhow::Result<Either> {
+        let (name, text) = self.text()?;
+        Ok(match kind_of(&name, &text)?.as_str() {
+            Machine::KIND => Either::Machine(Box::new(Machine::parse(&name, &text)?)),
+            _ => Either::Device(Box::new(Profile::parse(&name, &text)?)),
+        })
     }
 }

@@ -7,8 +7,10 @@ mod device;
 mod estimate;
 mod mix;
 mod plot;
+mod probe;
 mod profile;
 mod results;
+mod shared_memory;
 mod study;
 mod sweep;
 
@@ -21,8 +23,10 @@ use std::process::ExitCode;
     freeport plan sweep --svg paths.svg > paths.csv\n\n\
     Paths: 1 from clients to the host, 2 from clients to the processor of the NIC (its SoC),\n\
     3-s2h and 3-h2s between both through the NIC cores, dma-s2h and dma-h2s between both by the\n\
-    DMA engine, and rnic from clients to the host over a plain NIC.\n\
-    All numbers come from a simulation with the parameters of a profile; nothing is measured."
+    DMA engine, host-peer and soc-peer from each to another machine, and rnic from clients to the\n\
+    host over a plain NIC. A profile that probe writes has path shm, between two processes of this\n\
+    machine.\n\
+    All numbers come from a model with the parameters of a profile; only probe measures."
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -43,6 +47,10 @@ enum What {
     Profile(profile::Arguments),
     /// Compare a profile with published results, or fit its unknown parameters to them
     Calibrate(calibrate::Arguments),
+    /// Measure this machine's shared memory, and write a profile of it
+    Probe(probe::Arguments),
+    #[command(hide = true)]
+    ProbePartner,
 }
 
 /// Runs the command.
@@ -57,6 +65,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         What::Study(arguments) => study::run(arguments)?,
         What::Profile(arguments) => profile::run(arguments)?,
         What::Calibrate(arguments) => return calibrate::run(arguments),
+        What::Probe(arguments) => return probe::run(arguments),
+        What::ProbePartner => freeport_plan_probe::respond()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,8 @@
 use super::device::DeviceArguments;
 use clap::Args;
 use freeport_plan_model::Profile;
-use freeport_plan_model::profile::SECTIONS;
+use freeport_plan_model::local::Machine;
+use freeport_plan_model::parameters::{Key, Parameters, kind_of, parse};
 use serde_json::{Map, Value, json};
 
 #[derive(Args)]
@@ -31,24 +32,33 @@ pub struct Arguments {
 /// It is invalid.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (name, text) = arguments.device.text()?;
-    let profile = Profile::parse(&name, &text)?;
+    match kind_of(&name, &text)?.as_str() {
+        Machine::KIND => print_as::<Machine>(arguments, &name, &text),
+        _ => print_as::<Profile>(arguments, &name, &text),
+    }
+}
+
+/// Prints a profile of a kind.
+fn print_as<P: Parameters>(arguments: &Arguments, name: &str, text: &str) -> anyhow::Result<()> {
+    let mut profile: P = parse(name, text)?;
     if arguments.parameters {
-        print!("{}", parameters());
+        print!("{}", parameters::<P>());
     } else if arguments.check {
-        let fitted = profile.origins.values().filter(|origin| origin.fitted).count();
-        let all = profile.origins.len();
-        println!("{name}: {}, {all} parameters, of which {fitted} are fitted", profile.name);
+        let fitted = profile.origins_mut().values().filter(|origin| origin.fitted).count();
+        let all = profile.origins_mut().len();
+        let kind = profile.name_mut();
+        println!("{name}: {kind}, {all} parameters, of which {fitted} are fitted");
     } else if arguments.json {
-        println!("{}", json_of(&profile));
+        println!("{}", json_of(profile));
     } else {
         print!("{text}");
     }
     Ok(())
 }
 
-fn parameters() -> String {
+fn parameters<P: Parameters>() -> String {
     let mut text = String::new();
-    for (section, keys) in SECTIONS {
+    for (section, keys) in P::SECTIONS {
         for key in *keys {
             let name = format!("{section}.{}", key.name);
             text += &format!(
@@ -60,22 +70,25 @@ fn parameters() -> String {
     text
 }
 
-fn json_of(profile: &Profile) -> Value {
-    let parameter = |section: &str, key: &freeport_plan_model::profile::Key| {
-        let name = format!("{section}.{}", key.name);
-        let origin = profile.origins.get(&name);
+fn json_of<P: Parameters>(mut profile: P) -> Value {
+    let mut parameter = |section: &str, key: &Key| {
+        let value = profile.place(section, key.name).map(|place| *place);
+        let origin = profile.origins_mut().get(&format!("{section}.{}", key.name));
         let value = json!({
-            "value": profile.value(&name),
+            "value": value,
             "unit": key.unit,
             "source": origin.map(|origin| &origin.source),
             "fitted": origin.is_some_and(|origin| origin.fitted),
         });
         (key.name.to_owned(), value)
     };
-    let sections = SECTIONS.iter().map(|(section, keys)| {
-        let members = keys.iter().map(|key| parameter(section, key));
-        ((*section).to_owned(), Value::Object(members.collect()))
-    });
-    let name = ("name".to_owned(), json!(profile.name));
+    let sections: Vec<(String, Value)> = P::SECTIONS
+        .iter()
+        .map(|(section, keys)| {
+            let members = keys.iter().map(|key| parameter(section, key));
+            ((*section).to_owned(), Value::Object(members.collect()))
+        })
+        .collect();
+    let name = ("name".to_owned(), json!(profile.name_mut()));
     Value::Object(std::iter::once(name).chain(sections).collect::<Map<_, _>>())
 }

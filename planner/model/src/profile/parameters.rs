@@ -1,104 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The parameters of a profile: one table, from which types, reader and documentation follow.
+//! The parameters of a device's profile: one table, from which types, reader and documentation
+//! follow.
 
-use super::Origin;
-use std::collections::BTreeMap;
-
-/// Description of a parameter.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Key {
-    /// Its name in its section.
-    pub name: &'static str,
-    /// The unit that a file has to state. A `count` is a whole number.
-    pub unit: &'static str,
-    /// Smallest accepted value.
-    pub least: f64,
-    /// Largest accepted value.
-    pub most: f64,
-    /// Its meaning.
-    pub meaning: &'static str,
-}
-
-macro_rules! section {
-    (
-        $(#[doc = $about:literal])*
-        $Section:ident {
-            $(
-                $(#[doc = $meaning:literal])*
-                $key:ident: $unit:literal, $least:literal..$most:literal;
-            )*
-        }
-    ) => {
-        $(#[doc = $about])*
-        #[derive(Clone, Copy, PartialEq, Default, Debug)]
-        pub struct $Section {
-            $( $(#[doc = $meaning])* #[doc = concat!("Unit: ", $unit, ".")] pub $key: f64, )*
-        }
-
-        impl $Section {
-            const KEYS: &[Key] = &[$(
-                Key {
-                    name: stringify!($key),
-                    unit: $unit,
-                    least: $least as f64,
-                    most: $most as f64,
-                    meaning: concat!($($meaning),*),
-                },
-            )*];
-
-            fn value_mut(&mut self, key: &str) -> Option<&mut f64> {
-                match key {
-                    $( stringify!($key) => Some(&mut self.$key), )*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-macro_rules! profile {
-    ($( $(#[doc = $about:literal])* $section:ident: $Section:ident, )*) => {
-        /// A device with its host and the machines of its clients.
-        #[derive(Clone, PartialEq, Default, Debug)]
-        pub struct Profile {
-            /// The device.
-            pub name: String,
-            $( $(#[doc = $about])* pub $section: $Section, )*
-            /// Where the values come from, by names of parameters such as `switch.pass`.
-            pub origins: BTreeMap<String, Origin>,
-        }
-
-        /// All sections and their parameters, in the order of files.
-        pub const SECTIONS: &[(&str, &[Key])] = &[$((stringify!($section), $Section::KEYS)),*];
-
-        impl Profile {
-            /// Returns the place of a parameter's value.
-            pub(super) fn value_mut(&mut self, section: &str, key: &str) -> Option<&mut f64> {
-                match section {
-                    $( stringify!($section) => self.$section.value_mut(key), )*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-impl Profile {
-    /// Returns the value of a parameter, by a name such as `switch.pass`.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        let (section, key) = name.split_once('.')?;
-        self.clone().value_mut(section, key).copied()
-    }
-
-    /// Changes the value of a parameter, by a name such as `switch.pass`. Returns whether there is
-    /// such a parameter.
-    pub fn set_value(&mut self, name: &str, value: f64) -> bool {
-        let place = name.split_once('.').and_then(|(section, key)| self.value_mut(section, key));
-        place.map(|place| *place = value).is_some()
-    }
-}
+use crate::parameters::{profile, section};
 
 profile! {
+    /// A device with its host and the machines of its clients.
+    Profile, "device", "`freeport plan profile` prints a complete profile";
+
     /// The network between clients and the device.
     network: Network,
     /// The NIC cores of the device.

@@ -23,9 +23,17 @@ pub enum Problem {
     /// The file is not TOML.
     #[error("it is not TOML: {0}")]
     Syntax(String),
-    /// A parameter or an attribute of it is missing.
-    #[error("{0} is missing; `freeport plan profile` prints a complete profile")]
-    Missing(String),
+    /// A parameter or an attribute of it is missing; with how to get a complete file.
+    #[error("{0} is missing; {1}")]
+    Missing(String, &'static str),
+    /// A profile of another kind.
+    #[error("it is a profile of a {found}, and a {expected} is needed here")]
+    Kind {
+        /// The kind of the file.
+        found: String,
+        /// The kind that is needed.
+        expected: &'static str,
+    },
     /// A section, parameter or attribute that no profile has.
     #[error("there is no such {0}")]
     Unknown(&'static str),

@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reading profiles, with an error that names file, line and parameter.
+//! Reading files of parameters, with an error that names file, line and parameter.
 
-use super::{Key, Origin, Problem, Profile, ProfileError, SECTIONS};
+use super::{Key, Origin, Parameters, Problem, ProfileError};
 use std::ops::Range;
 use toml_edit::{Document, Item, Table, TableLike};
 
 /// Attributes of a parameter in a file.
 const ATTRIBUTES: [&str; 4] = ["value", "unit", "source", "fitted"];
 
-impl Profile {
-    /// Reads a profile from the text of a file, whose name appears in errors.
-    ///
-    /// # Errors
-    /// The text is not a complete and consistent profile.
-    pub fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
-        let reader = Reader { file, text };
-        let document = Document::parse(text).map_err(|error| {
-            let problem = Problem::Syntax(error.message().trim().replace('\n', ", "));
-            reader.error(error.span(), "", problem)
-        })?;
-        let profile = reader.profile(document.as_table())?;
-        reader.check(&profile, document.as_table())?;
-        Ok(profile)
-    }
+/// The kind of files that do not state it.
+const DEVICE: &str = "device";
+
+/// Reads a profile from the text of a file, whose name appears in errors.
+///
+/// # Errors
+/// The text is not a complete and consistent profile of this kind.
+pub fn parse<P: Parameters>(file: &str, text: &str) -> Result<P, ProfileError> {
+    let reader = Reader { file, text };
+    let document = reader.document()?;
+    let profile = reader.profile(document.as_table())?;
+    reader.check(&profile, document.as_table())?;
+    Ok(profile)
+}
+
+/// Returns the kind that a file states; `device` if it states none.
+///
+/// # Errors
+/// The text is not TOML, or the kind is not a text.
+pub fn kind_of(file: &str, text: &str) -> Result<String, ProfileError> {
+    let reader = Reader { file, text };
+    Ok(reader.kind(reader.document()?.as_table())?.to_owned())
 }
 
 /// A text that is being read.
@@ -41,34 +48,52 @@ impl Reader<'_> {
         ProfileError { file, line: at.map(line_of), field, problem }
     }
 
-    fn profile(&self, root: &Table) -> Result<Profile, ProfileError> {
-        let name = root.get("name").ok_or_else(|| self.missing(None, "name", "it"))?;
+    fn document(&self) -> Result<Document<&str>, ProfileError> {
+        Document::parse(self.text).map_err(|error| {
+            let problem = Problem::Syntax(error.message().trim().replace('\n', ", "));
+            self.error(error.span(), "", problem)
+        })
+    }
+
+    fn kind<'a>(&self, root: &'a Table) -> Result<&'a str, ProfileError> {
+        let Some(kind) = root.get("kind") else { return Ok(DEVICE) };
+        kind.as_str().ok_or_else(|| self.wrong(kind, "kind", "a text in quotation marks"))
+    }
+
+    fn profile<P: Parameters>(&self, root: &Table) -> Result<P, ProfileError> {
+        let kind = self.kind(root)?;
+        if kind != P::KIND {
+            let problem = Problem::Kind { found: kind.to_owned(), expected: P::KIND };
+            return Err(self.error(root.get("kind").and_then(Item::span), "kind", problem));
+        }
+        let name = root.get("name").ok_or_else(|| self.missing::<P>(None, "name", "it"))?;
         let text = name.as_str();
         let text = text.ok_or_else(|| self.wrong(name, "name", "a text in quotation marks"))?;
-        let mut profile = Profile { name: text.into(), ..Profile::default() };
-        for (section, item) in root.iter().filter(|(key, _)| *key != "name") {
-            let Some((_, keys)) = SECTIONS.iter().find(|(name, _)| *name == section) else {
+        let mut profile = P::default();
+        text.clone_into(profile.name_mut());
+        for (section, item) in root.iter().filter(|(key, _)| !["name", "kind"].contains(key)) {
+            let Some((_, keys)) = P::SECTIONS.iter().find(|(name, _)| *name == section) else {
                 return Err(self.error(item.span(), section, Problem::Unknown("section")));
             };
             let table = item.as_table_like();
             let table = table.ok_or_else(|| self.wrong(item, section, "a section"))?;
             self.section(&mut profile, section, keys, table)?;
         }
-        for (section, keys) in SECTIONS {
+        for (section, keys) in P::SECTIONS {
             for key in *keys {
                 let field = format!("{section}.{}", key.name);
-                if !profile.origins.contains_key(&field) {
+                if !profile.origins_mut().contains_key(&field) {
                     let section = root.get(section).and_then(Item::span);
-                    return Err(self.missing(section, &field, "it"));
+                    return Err(self.missing::<P>(section, &field, "it"));
                 }
             }
         }
         Ok(profile)
     }
 
-    fn section(
+    fn section<P: Parameters>(
         &self,
-        profile: &mut Profile,
+        profile: &mut P,
         section: &str,
         keys: &[Key],
         table: &dyn TableLike,
@@ -78,16 +103,16 @@ impl Reader<'_> {
             let Some(key) = keys.iter().find(|key| key.name == name) else {
                 return Err(self.error(item.span(), &field, Problem::Unknown("parameter")));
             };
-            let (value, origin) = self.parameter(&field, key, item)?;
-            if let Some(place) = profile.value_mut(section, name) {
+            let (value, origin) = self.parameter::<P>(&field, key, item)?;
+            if let Some(place) = profile.place(section, name) {
                 *place = value;
             }
-            profile.origins.insert(field, origin);
+            profile.origins_mut().insert(field, origin);
         }
         Ok(())
     }
 
-    fn parameter(
+    fn parameter<P: Parameters>(
         &self,
         field: &str,
         key: &Key,
@@ -100,7 +125,9 @@ impl Reader<'_> {
             return Err(self.error(other.span(), &field, Problem::Unknown("attribute")));
         }
         let attribute = |name: &str| {
-            table.get(name).ok_or_else(|| self.missing(item.span(), field, &format!("its {name}")))
+            table
+                .get(name)
+                .ok_or_else(|| self.missing::<P>(item.span(), field, &format!("its {name}")))
         };
         let text_of = |name| {
             let item = attribute(name)?;
@@ -139,7 +166,7 @@ impl Reader<'_> {
     }
 
     /// Checks whether values contradict each other; the error names the line of the first one.
-    fn check(&self, profile: &Profile, root: &Table) -> Result<(), ProfileError> {
+    fn check<P: Parameters>(&self, profile: &P, root: &Table) -> Result<(), ProfileError> {
         match profile.contradiction() {
             None => Ok(()),
             Some((field, reason)) => {
@@ -151,8 +178,13 @@ impl Reader<'_> {
         }
     }
 
-    fn missing(&self, at: Option<Range<usize>>, field: &str, what: &str) -> ProfileError {
-        self.error(at, field, Problem::Missing(what.to_owned()))
+    fn missing<P: Parameters>(
+        &self,
+        at: Option<Range<usize>>,
+        field: &str,
+        what: &str,
+    ) -> ProfileError {
+        self.error(at, field, Problem::Missing(what.to_owned(), P::COMPLETE))
     }
 
     fn wrong(&self, item: &Item, field: &str, expected: &'static str) -> ProfileError {
