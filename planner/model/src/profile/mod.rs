@@ -16,6 +16,7 @@ mod built_in;
 mod check;
 mod error;
 mod parameters;
+mod random;
 mod read;
 mod write;
 
@@ -24,6 +25,7 @@ pub use error::{Problem, ProfileError};
 pub use parameters::{
     Client, Dma, End, Key, Link, Network, Nic, Pcie, Profile, Rnic, SECTIONS, Switch,
 };
+pub use random::random;
 pub use write::with_values;
 
 /// Origin of a parameter's value.
