@@ -40,6 +40,7 @@ pub mod kv_values;
 mod memcached_request;
 mod memcached_server;
 mod monitor_messages;
+pub mod plan_files;
 pub mod plan_profile;
 mod resp;
 mod ring;
@@ -59,6 +60,7 @@ pub use kv_values::kv_values;
 pub use memcached_request::memcached_request;
 pub use memcached_server::memcached_server;
 pub use monitor_messages::monitor_messages;
+pub use plan_files::plan_files;
 pub use plan_profile::plan_profile;
 pub use resp::{resp_request, resp_value};
 pub use ring::ring;
@@ -68,7 +70,7 @@ pub use shared_queue::shared_queue;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 32] = [
+pub const READERS: [Reader; 33] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -101,6 +103,7 @@ pub const READERS: [Reader; 32] = [
     ("kv_etcd", kv_etcd),
     ("kv_replication", kv_replication),
     ("plan_profile", plan_profile),
+    ("plan_files", plan_files),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

@@ -162,6 +162,7 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
             freeport_tests::untrusted::kv_batch::samples(reader)
         }
         "kv_replication" => freeport_tests::untrusted::kv_replication::samples(),
+        "plan_files" => freeport_tests::untrusted::plan_files::samples(),
         "plan_profile" => freeport_tests::untrusted::plan_profile::samples(),
         "kv_scripts" => freeport_tests::untrusted::kv_scripts::samples(),
         other => panic!("{other} has no samples"),

@@ -7,6 +7,7 @@
 
 pub mod chart;
 pub mod page;
+pub mod sankey;
 
 use std::fmt::{self, Display, Write};
 

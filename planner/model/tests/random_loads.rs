@@ -5,31 +5,12 @@
 use crate::bounds::bluefield2;
 use fastrand::Rng;
 use freeport_plan_model::bounds::{limits, shares};
-use freeport_plan_model::profile::{Profile, SECTIONS};
+use freeport_plan_model::profile::{Profile, random};
 use freeport_plan_model::{Load, Operation, Path, Request, simulate};
 use std::collections::BTreeMap;
 
-/// A device whose parameters are between half and twice those of a real one.
-fn device(random: &mut Rng) -> Profile {
-    let mut profile = bluefield2();
-    for (section, keys) in SECTIONS {
-        for key in *keys {
-            let name = format!("{section}.{}", key.name);
-            let old = profile.value(&name).expect("a parameter");
-            let value = old * (0.5 + 1.5 * random.f64());
-            let value = match key.unit {
-                "count" => value.round().max(key.least),
-                "B" if name.starts_with("pcie.mtu") => old,
-                "B" => value.round(),
-                _ => value,
-            };
-            assert!(profile.set_value(&name, value));
-            if !profile.is_possible(&name) {
-                assert!(profile.set_value(&name, old));
-            }
-        }
-    }
-    profile
+fn device(numbers: &mut Rng) -> Profile {
+    random(&bluefield2(), numbers)
 }
 
 fn load(profile: &Profile, random: &mut Rng, paths: &[Path]) -> Load {

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Results of estimates as texts and as JSON.
 
+pub use freeport_plan::figures::{rate, time};
+
 use freeport_plan_model::Request;
 use freeport_plan_model::estimate::Estimate;
 use freeport_plan_model::simulator::{Flow, Load, Outcome};
 use serde_json::{Value, json};
-
-/// Returns a time with its unit.
-pub fn time(ns: f64) -> String {
-    match ns {
-        1e6.. => format!("{:.2} ms", ns / 1e6),
-        1e3.. => format!("{:.2} us", ns / 1e3),
-        _ => format!("{ns:.0} ns"),
-    }
-}
-
-/// Returns a rate of requests with its unit; `millions` per second.
-pub fn rate(millions: f64) -> String {
-    match millions {
-        1.0.. => format!("{millions:.1} M/s"),
-        0.001.. => format!("{:.1} K/s", millions * 1e3),
-        _ => format!("{:.1} /s", millions * 1e6),
-    }
-}
 
 /// Returns requests as a text.
 pub fn request(request: &Request) -> String {

@@ -8,11 +8,13 @@
 mod built_in;
 mod check;
 mod parameters;
+mod random;
 mod write;
 
 pub use crate::parameters::{Key, Origin, Problem, ProfileError};
 pub use built_in::{BUILT_IN, built_in, built_in_text};
 pub use parameters::{Client, Dma, End, Link, Network, Nic, Pcie, Profile, Rnic, SECTIONS, Switch};
+pub use random::random;
 pub use write::with_values;
 
 impl Profile {
