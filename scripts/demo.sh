@@ -3,8 +3,8 @@
 # Demonstrates everything that works, in about three minutes after the build: a ClickNP program as
 # native code on a real trace, its counters and variables, its drawing, the rate of frames through
 # memory, two hosts connected by the firewall and the load balancer, bytes between processes,
-# unmodified programs with accelerated sockets, and the key-value engine. All output goes to
-# out/demo.
+# unmodified programs with accelerated sockets, the key-value engine and server, and the planner.
+# All output goes to out/demo.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -168,3 +168,12 @@ echo "   ('freeport bench kv' measures properly)"
 bash scripts/demo-kv.sh "$freeport" "$out"
 echo
 bash scripts/demo-kv-cluster.sh "$freeport" "$out"
+
+echo
+echo "13. the planner: which way a get of a key-value store takes on a SmartNIC, and why; settings"
+echo "   for services, the load of the links, and two applications on the simulated machine"
+"$freeport" plan plan key-value --svg "$out/plan-load.svg" --out "$out/plan.toml"
+"$freeport" plan apply "$out/plan.toml" --to "$out/placement.toml"
+"$freeport" plan study key-value --gets A5:211 --gets A4
+"$freeport" plan study replication --writes auto:8
+echo "$out/plan-load.svg, $out/placement.toml"

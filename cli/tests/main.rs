@@ -28,6 +28,7 @@ mod monitor_names;
 mod monitor_rights;
 mod output;
 mod plan;
+mod plan_study;
 mod plans;
 mod readme;
 mod rests;

@@ -45,6 +45,7 @@ pub mod plan_profile;
 mod resp;
 mod ring;
 mod shared_queue;
+pub mod study_messages;
 
 pub use bpf_lift::bpf_lift;
 pub use bpf_program::{bpf_analysis, bpf_program};
@@ -65,12 +66,13 @@ pub use plan_profile::plan_profile;
 pub use resp::{resp_request, resp_value};
 pub use ring::ring;
 pub use shared_queue::shared_queue;
+pub use study_messages::study_messages;
 
 /// A reader with its name, which is also that of its fuzz target.
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All readers.
-pub const READERS: [Reader; 33] = [
+pub const READERS: [Reader; 34] = [
     ("language", language),
     ("format", format),
     ("representation", representation),
@@ -104,6 +106,7 @@ pub const READERS: [Reader; 33] = [
     ("kv_replication", kv_replication),
     ("plan_profile", plan_profile),
     ("plan_files", plan_files),
+    ("study_messages", study_messages),
 ];
 
 /// A program with everything that calls and initial values can name: numbers, structs, arrays,

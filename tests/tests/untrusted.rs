@@ -164,6 +164,7 @@ fn written(reader: &str) -> Vec<Vec<u8>> {
         "kv_replication" => freeport_tests::untrusted::kv_replication::samples(),
         "plan_files" => freeport_tests::untrusted::plan_files::samples(),
         "plan_profile" => freeport_tests::untrusted::plan_profile::samples(),
+        "study_messages" => freeport_tests::untrusted::study_messages::samples(),
         "kv_scripts" => freeport_tests::untrusted::kv_scripts::samples(),
         other => panic!("{other} has no samples"),
     }

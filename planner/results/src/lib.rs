@@ -4,15 +4,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod basis;
 pub mod page;
 
+pub use basis::basis;
+
 use freeport_plan_model::Profile;
-use freeport_plan_model::study::{self, Basis, Row};
+use freeport_plan_model::study::{self, Row};
 use freeport_study_kv::peaks::{self, Sizes};
 use freeport_study_replication::model;
-
-/// Rows to which sizes and times of the case studies were fitted, which the study does not state.
-const FITTED: [u32; 9] = [34, 35, 36, 38, 39, 40, 41, 42, 43];
 
 /// Returns rows 1 to 43 of the study's table for a profile, in their order. `on_done` gets the
 /// number of rows that are there.
@@ -25,12 +25,4 @@ pub fn rows(profile: &Profile, mut on_done: impl FnMut(usize)) -> Vec<Row> {
         on_done(rows.len());
     }
     rows
-}
-
-/// Returns the relation of a row to the parameters of a profile and of the case studies.
-pub fn basis(profile: &Profile, row: u32) -> Basis {
-    match Basis::of(profile, row) {
-        Basis::Follows if FITTED.contains(&row) => Basis::Fitted,
-        of_profile => of_profile,
-    }
 }

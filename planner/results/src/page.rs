@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The page of results.
 
-use crate::basis;
+use crate::basis::basis;
 use freeport_plan_model::Profile;
 use freeport_plan_model::study::{Basis, Row};
 
@@ -42,8 +42,8 @@ fn introduction(profile: &Profile, rows: &[Row]) -> String {
          not a\n\
          prediction: {fitted} parameters that nobody has published were fitted to these rows, and \
          so were\n\
-         [sizes and times of the case studies](../internals/studies.md), which run on the simulated \
-         machine\n\
+         [sizes and times of the case studies](../internals/studies.md), which run on the \
+         simulated machine\n\
          for rows 32 to 43.\n\n\
          | basis | meaning | reached |\n|---|---|---|\n\
          | given | a published parameter states the result | {} |\n\

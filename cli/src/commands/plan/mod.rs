@@ -29,8 +29,8 @@ use std::process::ExitCode;
     Paths: 1 from clients to the host, 2 from clients to the processor of the NIC (its SoC),\n\
     3-s2h and 3-h2s between both through the NIC cores, dma-s2h and dma-h2s between both by the\n\
     DMA engine, host-peer and soc-peer from each to another machine, and rnic from clients to the\n\
-    host over a plain NIC. A profile that probe writes has path shm, between two processes of this\n\
-    machine.\n\
+    host over a plain NIC. A profile that probe writes has path shm, between two processes of\n\
+    this machine.\n\
     All numbers come from a model with the parameters of a profile; only probe measures."
 )]
 pub struct Arguments {

@@ -7,11 +7,9 @@ mod replication;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
-#[command(
-    after_help = "Example:\n  freeport plan study key-value --gets A4 --gets A5:200\n  \
+#[command(after_help = "Example:\n  freeport plan study key-value --gets A4 --gets A5:200\n  \
     freeport plan study replication --writes a2:4 --writes a3:4\n\n\
-    The applications run with real bytes; time is that of the simulated machine."
-)]
+    The applications run with real bytes; time is that of the simulated machine.")]
 pub struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -36,13 +34,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
+/// Most clients of one alternative: sums of a few do not overflow.
+const CLIENTS_MAX: usize = 1 << 20;
+
 /// Splits `NAME` or `NAME:COUNT`.
 fn counted(text: &str) -> Result<(&str, Option<usize>), String> {
     match text.split_once(':') {
         None => Ok((text, None)),
         Some((name, count)) => match count.parse() {
-            Ok(count) if count > 0 => Ok((name, Some(count))),
-            _ => Err(format!("{count} is no number of clients: expected NAME:COUNT")),
+            Ok(count) if (1..=CLIENTS_MAX).contains(&count) => Ok((name, Some(count))),
+            _ => Err(format!("{count} is no number of clients from 1 to {CLIENTS_MAX}")),
         },
     }
 }
