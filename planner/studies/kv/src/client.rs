@@ -24,6 +24,7 @@ pub struct Client<V> {
     learned: RefCell<HashMap<Vec<u8>, Copies>>,
     random: RefCell<fastrand::Rng>,
     retries: Cell<u64>,
+    answers: Cell<u64>,
     misses: Cell<u64>,
 }
 
@@ -57,6 +58,7 @@ impl<V: Verbs> Client<V> {
             learned: RefCell::default(),
             random: RefCell::new(fastrand::Rng::with_seed(seed)),
             retries: Cell::default(),
+            answers: Cell::default(),
             misses: Cell::default(),
         })
     }
@@ -117,6 +119,11 @@ impl<V: Verbs> Client<V> {
         self.retries.get()
     }
 
+    /// Returns the number of answers to calls of A5.
+    pub fn answers(&self) -> u64 {
+        self.answers.get()
+    }
+
     /// Returns the number of answers of A5 that were addresses, because the item was not cached.
     pub fn misses(&self) -> u64 {
         self.misses.get()
@@ -162,7 +169,10 @@ impl<V: Verbs> Client<V> {
     }
 
     async fn ask(&self, key: &[u8], request: Request) -> Result<Attempt, KvError> {
-        Ok(match self.call(request).await? {
+        let is_cached = matches!(request, Request::GetCached { .. });
+        let reply = self.call(request).await?;
+        self.answers.set(self.answers.get() + u64::from(is_cached));
+        Ok(match reply {
             Reply::Value(value, copies) => {
                 self.learn(key, copies);
                 Attempt::Value(value)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reasons why an operation of the store fails.
 
-use crate::layout::KEY_MAX;
+use crate::layout::{KEY_MAX, LimitError};
 use freeport_study_verbs::{Fault, Place};
 use thiserror::Error;
 
@@ -11,6 +11,9 @@ pub enum KvError {
     /// A place does not work. A put or delete may have happened.
     #[error(transparent)]
     Fault(#[from] Fault),
+    /// The store cannot exist.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
     /// The key has a wrong length.
     #[error("the key has {0} B; keys have 1 to {KEY_MAX} B")]
     Key(usize),

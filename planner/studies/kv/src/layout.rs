@@ -12,7 +12,7 @@ pub const VALUE_MAX: usize = 1 << 20;
 /// Bytes of an entry of the index.
 pub const ENTRY_BYTES: u64 = 16;
 /// Buckets in which a key is searched at most.
-const PROBES_MAX: u64 = 64;
+pub const PROBES_MAX: u64 = 64;
 /// Addresses of items begin behind this one, so that small numbers are free for marks.
 const ITEMS_FROM: u64 = 64;
 
@@ -37,7 +37,7 @@ pub const ORDER: [Step; 5] = [Step::Write, Step::Retire, Step::Publish, Step::En
 /// Options of a store. All places of a store need the same ones.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Number of buckets of the index.
+    /// Number of buckets of the index. A key can be in [`PROBES_MAX`] of them.
     pub buckets: u64,
     /// Number of entries of a bucket. A get reads whole buckets.
     pub bucket_entries: u64,
@@ -65,6 +65,9 @@ pub struct Options {
     pub patience: Duration,
     /// Order of a put. Tests show what other orders break.
     pub order: Vec<Step>,
+    /// Whether a delete keeps inserts away until all indexes have the entry free. Tests show what
+    /// happens otherwise.
+    pub locks_deletes: bool,
     /// Whether readers compare the versions of entry and item. Tests show what happens otherwise.
     pub compares_versions: bool,
 }
@@ -86,6 +89,7 @@ impl Default for Options {
             soc_rest: Duration::from_nanos(132),
             patience: Duration::from_secs(1),
             order: ORDER.to_vec(),
+            locks_deletes: true,
             compares_versions: true,
         }
     }
@@ -104,6 +108,9 @@ pub enum LimitError {
         /// Values that it can have.
         wanted: &'static str,
     },
+    /// Keys cannot have this skew.
+    #[error("the skew is {0}; it has to be at least 0 and below 1, such as 0.99")]
+    Skew(String),
     /// The processor has too little memory.
     #[error(
         "soc_memory is {limit} B: less than the {index} B of the index and the {cache} B of the \
@@ -139,12 +146,15 @@ pub struct Layout {
 }
 
 impl Options {
-    /// Sets an option that has a number, by its name.
+    /// Sets an option that has a number, by its name; `patience_ms` is the patience in
+    /// milliseconds.
     ///
     /// # Errors
     /// There is no such option; the error lists those that exist.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
+        let mut patience = self.patience.as_millis() as u64;
         let options = [
+            ("patience_ms", &mut patience),
             ("buckets", &mut self.buckets),
             ("bucket_entries", &mut self.bucket_entries),
             ("index_copies", &mut self.index_copies),
@@ -158,6 +168,9 @@ impl Options {
         let found = options.into_iter().find(|option| option.0 == name);
         let (_, option) = found.ok_or_else(|| format!("no option {name}; there are {names}"))?;
         *option = value;
+        if name == "patience_ms" {
+            self.patience = Duration::from_millis(patience);
+        }
         Ok(())
     }
 
@@ -171,6 +184,7 @@ impl Options {
         let entries = (1..=64).contains(&self.bucket_entries);
         let buckets = (1..=1 << 28).contains(&self.buckets);
         let items = (1..=1 << 39).contains(&self.item_memory);
+        let cached = (1..=1 << 24).contains(&self.cached_item_max);
         let values = (1..=VALUE_MAX).contains(&self.value_max);
         let checks = [
             ("buckets", self.buckets, "1 to 2^28", buckets),
@@ -178,6 +192,7 @@ impl Options {
             ("index_copies", self.index_copies, "1 to 64", copies(self.index_copies)),
             ("item_copies", self.item_copies, "1 to 64", copies(self.item_copies)),
             ("item_memory", self.item_memory, "1 to 2^39 B", items),
+            ("cached_item_max", self.cached_item_max, "1 to 2^24 B", cached),
             ("value_max", self.value_max as u64, "1 to 2^20 B", values),
         ];
         if let Some((option, value, wanted, _)) = checks.into_iter().find(|check| !check.3) {

@@ -77,7 +77,7 @@ fn round_trips_are_those_of_the_study() {
         let expected = Counts { reads, calls, bytes: counts.bytes, ..Counts::default() };
         assert_eq!(counts, expected, "{alternative}");
     }
-    assert_eq!((client.misses(), client.retries()), (1, 0));
+    assert_eq!((client.answers(), client.misses(), client.retries()), (3, 1, 0));
     let outcome = store.world.outcome();
     let host = outcome.uses.iter().find(|busy| busy.name == "cores of the host");
     assert_eq!(host.map(|busy| busy.share), Some(0.0), "the host does nothing");
@@ -133,7 +133,12 @@ fn limits_are_errors_that_name_them() {
     let error = Options { index_copies: 0, ..small() }.layout().expect_err("none");
     assert_eq!(error.to_string(), "index_copies is 0; it has to be 1 to 64");
 
-    let options = Options { item_memory: 1024, value_max: 100, ..small() };
+    let error = Options { cached_item_max: u64::MAX, ..small() }.layout().expect_err("too long");
+    assert!(error.to_string().ends_with("it has to be 1 to 2^24 B"), "{error}");
+
+    let mut options = Options { item_memory: 1024, value_max: 100, ..small() };
+    assert_eq!(options.set("patience_ms", 7), Ok(()));
+    assert_eq!(options.patience, std::time::Duration::from_millis(7));
     let mut store = Store::begin(options, 1);
     let (verbs, client) = store.client(0);
     let test = async move {
@@ -170,7 +175,9 @@ fn limits_are_errors_that_name_them() {
             client.put(key, b"value").await.expect("it fits");
         }
         let error = client.put(b"c", b"value").await.expect_err("no bucket");
-        assert_eq!(error, KvError::Full("no bucket for the key is free (buckets = 2)".into()));
+        let full = "the 2 buckets that can have the key are full; use more than 2 buckets or \
+                    more than 1 entries in each (buckets, bucket_entries)";
+        assert_eq!(error, KvError::Full(full.into()));
         assert_eq!(client.get(Alternative::SplitReads, b"c").await, Ok(None));
         assert_eq!(client.get(Alternative::SplitReads, b"b").await, Ok(Some(b"value".into())));
     };

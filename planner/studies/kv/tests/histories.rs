@@ -23,11 +23,15 @@ const GETS: usize = 50;
 /// Longest time between two operations of a reader.
 const PAUSE_NS: u64 = 20_000;
 const CLIENTS: usize = WRITERS + READERS;
-/// Keys of a history.
-const KEYS: usize = 2;
+/// A store, and the number of keys of its histories.
+struct Case {
+    options: Options,
+    keys: usize,
+}
 
 /// Records a history. Returns it with the number of retries.
-fn record(options: &Options, seed: u64) -> (Vec<Operation>, u64) {
+fn record(Case { options, keys }: &Case, seed: u64) -> (Vec<Operation>, u64) {
+    let keys = *keys;
     let profile = built_in("bluefield2").expect("the default").expect("a profile");
     let mut world = World::new(&profile, CLIENTS as u32, false, seed);
     let layout = options.layout().expect("within the limits");
@@ -53,9 +57,9 @@ fn record(options: &Options, seed: u64) -> (Vec<Operation>, u64) {
             for turn in 0..if is_reader { GETS } else { TURNS } {
                 let call = if is_reader {
                     now.sleep(Duration::from_nanos(random.u64(..PAUSE_NS))).await;
-                    Call::Get(random.usize(..KEYS))
+                    Call::Get(random.usize(..keys))
                 } else {
-                    Call::random(&mut random, KEYS, (number * TURNS + turn) as u32)
+                    Call::random(&mut random, keys, (number * TURNS + turn) as u32)
                 };
                 let called_ns = now.now().as_nanos() as u64;
                 let reply = carry_out(&client, &call, &mut random).await;
@@ -102,16 +106,21 @@ async fn carry_out<V: Verbs>(client: &Client<V>, call: &Call, random: &mut fastr
 }
 
 /// Index and cache of few places, so that keys meet and memory is soon used again.
-fn crowded() -> Options {
-    Options { buckets: 2, bucket_entries: 3, ..small() }
+fn crowded() -> Case {
+    Case { options: Options { buckets: 2, bucket_entries: 3, ..small() }, keys: 2 }
 }
 
-#[test]
-fn histories_are_linearizable() {
+/// All keys have the same few entries, so that one key receives the entry that another one loses.
+fn shared() -> Case {
+    Case { options: Options { buckets: 1, bucket_entries: 4, ..small() }, keys: 4 }
+}
+
+/// Asserts that histories of a number of seeds are linearizable.
+fn assert_linearizable(case: &Case, seeds: u64) {
     let first = freeport_testbed::seed();
     let mut met = 0;
-    for seed in first..first + freeport_testbed::usual_or_long(200, 5000) {
-        let (history, retries) = record(&crowded(), seed);
+    for seed in first..first + seeds {
+        let (history, retries) = record(case, seed);
         assert!(
             is_linearizable(&history),
             "seed {seed}: no order explains\n{}",
@@ -122,30 +131,53 @@ fn histories_are_linearizable() {
     assert!(met > 0, "no get met a put");
 }
 
+#[test]
+fn histories_are_linearizable() {
+    assert_linearizable(&crowded(), freeport_testbed::usual_or_long(200, 5000));
+}
+
+#[test]
+fn histories_of_keys_that_share_entries_are_linearizable() {
+    assert_linearizable(&shared(), freeport_testbed::usual_or_long(200, 5000));
+}
+
 /// Returns whether one of 200 histories is not linearizable.
-fn is_found_out(options: &Options) -> bool {
-    (1..=200).any(|seed| !is_linearizable(&record(options, seed).0))
+fn is_found_out(case: &Case) -> bool {
+    (1..=200).any(|seed| !is_linearizable(&record(case, seed).0))
+}
+
+/// Returns whether histories show that puts have another order.
+fn is_order_found_out(order: Vec<Step>) -> bool {
+    let Case { options, keys } = crowded();
+    is_found_out(&Case { options: Options { order, ..options }, keys })
 }
 
 #[test]
 fn puts_that_leave_old_items_alive_are_found() {
     let order = ORDER.into_iter().filter(|step| *step != Step::Retire).collect();
-    assert!(is_found_out(&Options { order, ..crowded() }));
+    assert!(is_order_found_out(order));
 }
 
 #[test]
 fn puts_that_retire_old_items_too_late_are_found() {
     let order = vec![Step::Write, Step::Publish, Step::Enliven, Step::Retire, Step::Fill];
-    assert!(is_found_out(&Options { order, ..crowded() }));
+    assert!(is_order_found_out(order));
 }
 
 #[test]
 fn puts_that_publish_living_items_are_found() {
     let order = vec![Step::Write, Step::Retire, Step::Enliven, Step::Publish, Step::Fill];
-    assert!(is_found_out(&Options { order, ..crowded() }));
+    assert!(is_order_found_out(order));
 }
 
 #[test]
 fn readers_that_ignore_versions_are_found() {
-    assert!(is_found_out(&Options { compares_versions: false, ..crowded() }));
+    let Case { options, keys } = crowded();
+    assert!(is_found_out(&Case { options: Options { compares_versions: false, ..options }, keys }));
+}
+
+#[test]
+fn deletes_that_free_an_entry_too_early_are_found() {
+    let Case { options, keys } = shared();
+    assert!(is_found_out(&Case { options: Options { locks_deletes: false, ..options }, keys }));
 }

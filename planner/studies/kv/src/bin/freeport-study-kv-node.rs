@@ -9,7 +9,7 @@
 //! far, and `value VALUE`, `none`, `done` or `error TEXT`.
 
 use freeport_study_kv::{Alternative, Client, Options, Server};
-use freeport_study_verbs::fabric::{FabricVerbs, Node};
+use freeport_study_verbs::fabric::{self, FabricVerbs, Node};
 use freeport_study_verbs::{Place, Verbs};
 use std::cell::RefCell;
 use std::error::Error;
@@ -49,7 +49,8 @@ fn run() -> Result<(), Box<dyn Error>> {
         Place::Soc => layout.soc_bytes,
         Place::Client(_) | Place::Peer(_) => 0,
     };
-    let mut node = Node::begin(Path::new(&folder), place, memory_bytes as usize)?;
+    let fabric = fabric::Options { patience: options.patience, ..fabric::Options::default() };
+    let mut node = Node::begin_with(Path::new(&folder), place, memory_bytes as usize, fabric)?;
     writeln!(io::stdout(), "ready")?;
     match place {
         Place::Client(number) => {

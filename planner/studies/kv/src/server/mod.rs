@@ -9,7 +9,7 @@ use crate::blocks::Blocks;
 use crate::cache::Cache;
 use crate::error::KvError;
 use crate::item::{State, encode};
-use crate::layout::{Hash, Layout, LimitError, Options};
+use crate::layout::{Hash, KEY_MAX, Layout, LimitError, Options};
 use crate::locks::Locks;
 use crate::lookup::{Attempts, Found, search};
 use crate::message::{Reply, Request};
@@ -32,8 +32,8 @@ struct Inner<V> {
     blocks: RefCell<Blocks>,
     cache: RefCell<Cache>,
     locks: Locks,
-    /// Held while a new key receives an entry, so that all indexes have it before another key's
-    /// entry lies behind it.
+    /// Held while a new key receives an entry, and while a deleted one loses it. All indexes have
+    /// a new entry before another key's lies behind it, and a free one before a key receives it.
     inserting: Mutex<()>,
     version: Cell<u64>,
     retries: Cell<u64>,
@@ -76,9 +76,13 @@ impl<V: Verbs> Server<V> {
     /// the host's memory.
     ///
     /// # Errors
-    /// The store is full.
+    /// The store is full, or the length of key or value is outside its limits.
     pub fn load(&self, host: &impl Memory, key: &[u8], value: &[u8]) -> Result<(), KvError> {
         let inner = &*self.inner;
+        if !(1..=KEY_MAX).contains(&key.len()) {
+            return Err(KvError::Key(key.len()));
+        }
+        inner.check_value(value)?;
         let version = inner.next_version();
         let new = inner.allocate(key, value, version)?;
         let position = inner.free_position(Hash::of(key))?;

@@ -25,10 +25,7 @@ struct Change<'a> {
 impl<V: Verbs> Inner<V> {
     /// Puts a value.
     pub(super) async fn put(&self, key: &[u8], value: &[u8]) -> Result<Reply, KvError> {
-        let limit = self.options.value_max;
-        if value.len() > limit {
-            return Err(KvError::Full(format!("values have at most {limit} B (value_max)")));
-        }
+        self.check_value(value)?;
         let _guard = self.locks.lock(key).await;
         let found = self.find(key, Index::Own(0)).await?;
         let version = self.next_version();
@@ -95,7 +92,13 @@ impl<V: Verbs> Inner<V> {
             return Ok(Reply::None);
         };
         self.retire(key, Some(old)).await?;
-        self.publish(position, None, self.next_version()).await?;
+        {
+            // The entry is free at once in the own index, and must not be used before the host's
+            // index has it free as well: writes on their way have no order.
+            let locks = self.options.locks_deletes;
+            let _inserting = if locks { Some(self.inserting.lock().await) } else { None };
+            self.publish(position, None, self.next_version()).await?;
+        }
         self.blocks.borrow_mut().give(old.at, old.bytes);
         Ok(Reply::Done)
     }
@@ -154,8 +157,21 @@ impl<V: Verbs> Inner<V> {
                 }
             }
         }
-        let buckets = self.options.buckets;
-        Err(KvError::Full(format!("no bucket for the key is free (buckets = {buckets})")))
+        let (buckets, probes) = (self.layout.buckets, self.layout.probes(hash).count());
+        Err(KvError::Full(format!(
+            "the {probes} buckets that can have the key are full; use more than {buckets} buckets \
+             or more than {} entries in each (buckets, bucket_entries)",
+            self.options.bucket_entries
+        )))
+    }
+
+    /// Checks the length of a value.
+    pub(super) fn check_value(&self, value: &[u8]) -> Result<(), KvError> {
+        let limit = self.options.value_max;
+        if value.len() > limit {
+            return Err(KvError::Full(format!("values have at most {limit} B (value_max)")));
+        }
+        Ok(())
     }
 
     /// Takes memory of the host for an item.
