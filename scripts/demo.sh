@@ -174,6 +174,6 @@ echo "13. the planner: which way a get of a key-value store takes on a SmartNIC,
 echo "   for services, the load of the links, and two applications on the simulated machine"
 "$freeport" plan plan key-value --svg "$out/plan-load.svg" --out "$out/plan.toml"
 "$freeport" plan apply "$out/plan.toml" --to "$out/placement.toml"
-"$freeport" plan study key-value --gets A5:211 --gets A4
+"$freeport" plan study key-value --gets A5:185 --gets A4
 "$freeport" plan study replication --writes auto:8
 echo "$out/plan-load.svg, $out/placement.toml"
