@@ -4,11 +4,11 @@
 use crate::chunk::Chunk;
 use crate::files::Files;
 use crate::gate::Watermark;
-use crate::log::Log;
+use crate::log::{Log, LogError, Refusal};
 use crate::message::{Answer, Message};
 use crate::options::Options;
 use crate::sender::Sender;
-use freeport_study_verbs::{Call, Fault, Memory, Place, Stable, Verbs};
+use freeport_study_verbs::{Call, Memory, Place, Stable, Verbs};
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use std::cell::{Cell, RefCell};
@@ -29,8 +29,8 @@ impl<V> Clone for Backup<V> {
 struct Shared<V> {
     verbs: V,
     options: Options,
-    /// Number of the last chunk that is appended or in line for it.
-    in_line: Cell<u64>,
+    /// Identities of the chunks that are appended or in line for it, from the first on.
+    in_line: RefCell<Vec<u64>>,
     line: UnboundedSender<Chunk>,
     /// Chunks that came before earlier ones, with their senders.
     early: RefCell<BTreeMap<u64, (Chunk, Place)>>,
@@ -38,36 +38,34 @@ struct Shared<V> {
     /// The next backup, unless this is the last.
     next: Option<Sender<V>>,
     /// Number of the last chunk that this backup and all behind it hold.
-    held: Watermark,
+    held: Watermark<LogError>,
     files: RefCell<Files>,
-    broken: RefCell<Option<Fault>>,
 }
 
 impl<V: Verbs> Backup<V> {
     /// Begins the backup's tasks with the log in its file.
     ///
     /// # Errors
-    /// The file does not work.
+    /// The file does not work, or is damaged.
     ///
     /// # Panics
     /// The place is no backup.
-    pub fn begin(verbs: &V, options: &Options) -> Result<Self, Fault> {
+    pub fn begin(verbs: &V, options: &Options) -> Result<Self, LogError> {
         let Place::Peer(number) = verbs.place() else { panic!("{} is no backup", verbs.place()) };
-        let log = Log::recover(verbs.stable(), options.log_slots)?;
+        let log = Log::recover(verbs, options.log_slots)?;
         let next = Place::Peer(number + 1);
         let has_next = number + 1 < options.backups;
         let (line, in_line) = unbounded();
         let shared = Rc::new(Shared {
             verbs: verbs.clone(),
             options: *options,
-            in_line: Cell::new(log.last),
+            held: Watermark::new(if has_next { log.held() } else { log.last }),
+            in_line: RefCell::new(log.identities),
             line,
             early: RefCell::default(),
             early_most: Cell::default(),
             next: has_next.then(|| Sender::new(verbs, next, options)),
-            held: Watermark::default(),
             files: RefCell::new(log.files),
-            broken: RefCell::default(),
         });
         log.recent.into_iter().for_each(|chunk| shared.pass_on(chunk, false));
         verbs.spawn(Rc::clone(&shared).append(in_line));
@@ -86,10 +84,11 @@ impl<V: Verbs> Backup<V> {
         self.shared.early_most.get()
     }
 
-    /// Returns the reason why its file does not work, if it does not: the backup is then of no use
-    /// until it begins anew.
-    pub fn broken(&self) -> Option<Fault> {
-        self.shared.broken.borrow().clone()
+    /// Returns the reason why its file does not work, or why the next backup refuses its log: it is
+    /// then of no use until it begins anew. If the log is refused, it says so to the place in front
+    /// of it.
+    pub fn broken(&self) -> Option<LogError> {
+        self.shared.held.broken()
     }
 }
 
@@ -98,15 +97,20 @@ impl<V: Verbs> Shared<V> {
         loop {
             let call = self.verbs.receive().await;
             match Message::decode(&call.message) {
-                Some(Message::Arrived { number, at, bytes }) => {
+                Some(Message::Arrived { held, .. } | Message::Await { held, .. })
+                    if held > self.last() =>
+                {
+                    let (place, last) = (self.verbs.place(), self.last());
+                    call.answer(Answer::Refused(Refusal::Lost { place, last, held }).encode());
+                }
+                Some(Message::Arrived { number, at, bytes, .. }) => {
                     // It is copied at once, since its sender may die and use the slot again.
                     let chunk = self.load(number, at, bytes);
                     self.verbs.spawn(Rc::clone(&self).arrived(call, chunk, bytes));
                 }
-                Some(Message::Await { number }) if self.has(number) => {
-                    self.verbs.spawn(Rc::clone(&self).answer_when_held(call, number, 0));
+                Some(Message::Await { number, identity, .. }) => {
+                    self.verbs.spawn(Rc::clone(&self).awaited(call, number, identity));
                 }
-                Some(Message::Await { .. }) => call.answer(Answer::Missing.encode()),
                 _ => call.answer(Answer::Again.encode()),
             }
         }
@@ -126,60 +130,112 @@ impl<V: Verbs> Shared<V> {
 
     async fn arrived(self: Rc<Self>, call: Call, chunk: Option<Chunk>, bytes: u64) {
         let Some(chunk) = chunk else { return call.answer(Answer::Again.encode()) };
-        let number = chunk.number;
+        let (number, identity) = (chunk.number, chunk.identity());
         self.verbs.work(self.options.costs.check.of(chunk.body().len())).await;
-        if !self.accept(chunk, call.from) {
-            return call.answer(Answer::Again.encode());
+        let answer = match self.accept(chunk, call.from) {
+            Ok(true) => self.when_held(number, identity, bytes).await,
+            Ok(false) => Answer::Again,
+            Err(refusal) => Answer::Refused(refusal),
+        };
+        call.answer(answer.encode());
+    }
+
+    async fn awaited(self: Rc<Self>, call: Call, number: u64, identity: u64) {
+        let is_early = |(chunk, _): &(Chunk, Place)| chunk.identity() == identity;
+        let has = number <= self.last() || self.early.borrow().get(&number).is_some_and(is_early);
+        let answer = match has {
+            true => self.when_held(number, identity, 0).await,
+            false => Answer::Missing,
+        };
+        call.answer(answer.encode());
+    }
+
+    /// Waits until this backup and all behind it hold a chunk, and returns the answer for it.
+    async fn when_held(&self, number: u64, identity: u64, bytes: u64) -> Answer {
+        // A chunk that is here already is compared at once: the next backup may be dead.
+        if let Err(refusal) = self.compare(number, identity) {
+            return Answer::Refused(refusal);
         }
-        self.answer_when_held(call, number, bytes).await;
+        match self.held.reached(number).await {
+            Ok(()) => match self.compare(number, identity) {
+                Ok(()) => Answer::Held { bytes },
+                Err(refusal) => Answer::Refused(refusal),
+            },
+            Err(LogError::Refused(refusal)) => Answer::Refused(refusal),
+            // This place is of no use until it begins anew.
+            Err(_) => Answer::Again,
+        }
     }
 
-    async fn answer_when_held(self: Rc<Self>, call: Call, number: u64, bytes: u64) {
-        self.held.reached(number).await;
-        call.answer(Answer::Held { bytes }.encode());
+    /// Returns the number of the last chunk that is appended or in line for it.
+    fn last(&self) -> u64 {
+        self.in_line.borrow().len() as u64
     }
 
-    /// Returns whether a chunk is here, in line or early.
-    fn has(&self, number: u64) -> bool {
-        number <= self.in_line.get() || self.early.borrow().contains_key(&number)
+    /// Compares a chunk with the one of its number here, if there is one.
+    fn compare(&self, number: u64, identity: u64) -> Result<(), Refusal> {
+        let here =
+            number.checked_sub(1).map(|index| self.in_line.borrow().get(index as usize).copied());
+        match here {
+            // No chunk has the number 0, and no previous one the first.
+            None if identity == 0 => Ok(()),
+            Some(here) if here.is_none_or(|here| here == identity) => Ok(()),
+            _ => Err(Refusal::Differs { place: self.verbs.place(), number }),
+        }
     }
 
     /// Puts a chunk in line, or holds it until earlier ones have come. Returns whether there was
     /// room for it.
-    fn accept(&self, chunk: Chunk, from: Place) -> bool {
-        let next = self.in_line.get() + 1;
-        let mut early = self.early.borrow_mut();
+    ///
+    /// # Errors
+    /// It belongs to another log.
+    fn accept(&self, chunk: Chunk, from: Place) -> Result<bool, Refusal> {
+        let next = self.last() + 1;
         if chunk.number < next {
-            return true;
-        }
-        // It was sent twice. Its slot is needed for earlier chunks: the sender waits without one.
-        if early.contains_key(&chunk.number) {
-            return false;
+            return self.compare(chunk.number, chunk.identity()).map(|()| true);
         }
         if chunk.number > next {
-            let of_sender = early.values().filter(|(_, sender)| *sender == from).count();
-            let has_room = of_sender < self.options.early(from);
-            if has_room {
-                early.insert(chunk.number, (chunk, from));
-                self.early_most.set(self.early_most.get().max(early.len()));
-            }
-            return has_room;
+            return Ok(self.hold(chunk, from));
         }
+        self.compare(next - 1, chunk.previous())?;
         let mut following = Some(chunk);
         while let Some(chunk) = following {
-            self.in_line.set(chunk.number);
-            following = early.remove(&(chunk.number + 1)).map(|(chunk, _)| chunk);
+            self.in_line.borrow_mut().push(chunk.identity());
+            let (number, identity) = (chunk.number + 1, chunk.identity());
+            // One that does not follow is of another log, whose host has begun anew since.
+            let early = self.early.borrow_mut().remove(&number);
+            following = early.map(|(chunk, _)| chunk).filter(|chunk| chunk.previous() == identity);
             // The receiver lives as long as the place.
             let _ = self.line.unbounded_send(chunk);
         }
+        Ok(true)
+    }
+
+    /// Holds a chunk until earlier ones have come, if there is room for it.
+    fn hold(&self, chunk: Chunk, from: Place) -> bool {
+        let mut early = self.early.borrow_mut();
+        match early.get(&chunk.number) {
+            // It was sent twice. Its slot is needed for earlier chunks: the sender waits without
+            // one.
+            Some((here, _)) if *here == chunk => return false,
+            // The host has lost its log and begun anew, and a chunk of its earlier life is here.
+            Some(_) => {}
+            None => {
+                let of_sender = early.values().filter(|(_, sender)| *sender == from).count();
+                if of_sender >= self.options.early(from) {
+                    return false;
+                }
+            }
+        }
+        early.insert(chunk.number, (chunk, from));
+        self.early_most.set(self.early_most.get().max(early.len()));
         true
     }
 
     async fn append(self: Rc<Self>, mut line: UnboundedReceiver<Chunk>) {
         while let Some(chunk) = line.next().await {
             if let Err(fault) = self.verbs.stable().append(chunk.bytes().to_vec()).await {
-                *self.broken.borrow_mut() = Some(fault);
-                return;
+                return self.held.break_with(fault.into());
             }
             self.files.borrow_mut().apply(chunk.body());
             self.pass_on(chunk, true);
@@ -191,10 +247,12 @@ impl<V: Verbs> Shared<V> {
         let Some(next) = self.next.clone() else { return self.held.raise(chunk.number) };
         let held = self.held.clone();
         self.verbs.spawn(async move {
-            let attempt = || next.send(chunk.number, chunk.bytes().to_vec());
-            next.bring(&chunk, is_new, attempt).await;
-            // The next backup appends in order, so that it holds all earlier ones as well.
-            held.raise(chunk.number);
+            let attempt = || next.send(chunk.number, held.now(), chunk.bytes().to_vec());
+            match next.bring(&chunk, is_new, || held.now(), attempt).await {
+                // The next backup appends in order, so that it holds all earlier ones as well.
+                Ok(_) => held.raise(chunk.number),
+                Err(refusal) => held.break_with(refusal.into()),
+            }
         });
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct Permits {
 struct State {
     free: VecDeque<usize>,
     waiting: VecDeque<oneshot::Sender<Permit>>,
+    is_closed: bool,
 }
 
 /// A permit, which is given back when it is dropped.
@@ -25,7 +26,8 @@ pub(crate) struct Permit {
 
 impl Permits {
     pub(crate) fn new(count: usize) -> Self {
-        let state = State { free: (0..count).collect(), waiting: VecDeque::new() };
+        let (free, waiting) = ((0..count).collect(), VecDeque::new());
+        let state = State { free, waiting, is_closed: false };
         Self { state: Rc::new(RefCell::new(state)) }
     }
 
@@ -36,13 +38,38 @@ impl Permits {
     }
 
     /// Waits for a permit.
+    ///
+    /// # Panics
+    /// They are closed.
     pub(crate) async fn take(&self) -> Permit {
+        self.take_unless_closed().await.expect("these permits are never closed")
+    }
+
+    /// Waits for a permit, or until they are closed.
+    pub(crate) async fn take_unless_closed(&self) -> Option<Permit> {
+        if self.state.borrow().is_closed {
+            return None;
+        }
         if let Some(permit) = self.try_take() {
-            return permit;
+            return Some(permit);
         }
         let (sender, receiver) = oneshot::channel();
         self.state.borrow_mut().waiting.push_back(sender);
-        receiver.await.expect("this task holds the permits")
+        receiver.await.ok()
+    }
+
+    /// Returns whether a task waits for a permit.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.state.borrow().waiting.iter().any(|task| !task.is_canceled())
+    }
+
+    /// Ends all waiting for permits.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.borrow_mut();
+        state.is_closed = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        drop(waiting);
     }
 }
 
@@ -65,17 +92,29 @@ impl Drop for Permit {
     }
 }
 
-/// A task that waits for a number to be reached.
-type Waiting = (u64, oneshot::Sender<()>);
-
-/// A number that grows, and tasks that wait for it. A clone is the same.
-#[derive(Clone, Default)]
-pub(crate) struct Watermark {
+/// A number that grows, and tasks that wait for it, until it breaks: then nothing is reached any
+/// more. A clone is the same.
+pub(crate) struct Watermark<E> {
     now: Rc<Cell<u64>>,
-    waiting: Rc<RefCell<Vec<Waiting>>>,
+    waiting: Rc<RefCell<Vec<Waiting<E>>>>,
+    broken: Rc<RefCell<Option<E>>>,
 }
 
-impl Watermark {
+/// A task that waits for a number to be reached.
+type Waiting<E> = (u64, oneshot::Sender<Result<(), E>>);
+
+impl<E> Clone for Watermark<E> {
+    fn clone(&self) -> Self {
+        let Self { now, waiting, broken } = self;
+        Self { now: Rc::clone(now), waiting: Rc::clone(waiting), broken: Rc::clone(broken) }
+    }
+}
+
+impl<E: Clone> Watermark<E> {
+    pub(crate) fn new(now: u64) -> Self {
+        Self { now: Rc::new(Cell::new(now)), waiting: Rc::default(), broken: Rc::default() }
+    }
+
     pub(crate) fn now(&self) -> u64 {
         self.now.get()
     }
@@ -85,18 +124,38 @@ impl Watermark {
         self.now.set(self.now().max(to));
         let now = self.now();
         let ready = self.waiting.borrow_mut().extract_if(.., |(value, _)| *value <= now).collect();
-        let ready: Vec<Waiting> = ready;
-        // A task that has ended does not wait any more.
-        ready.into_iter().for_each(|(_, task)| task.send(()).unwrap_or_default());
+        tell(ready, &Ok(()));
+    }
+
+    /// Breaks it, unless it is broken already. All that wait get the reason.
+    pub(crate) fn break_with(&self, reason: E) {
+        let reason = self.broken.borrow_mut().get_or_insert(reason).clone();
+        tell(self.waiting.take(), &Err(reason));
+    }
+
+    /// Returns the reason of the break, if it is broken.
+    pub(crate) fn broken(&self) -> Option<E> {
+        self.broken.borrow().clone()
     }
 
     /// Waits until the number is at least a value.
-    pub(crate) async fn reached(&self, value: u64) {
+    ///
+    /// # Errors
+    /// It is broken.
+    pub(crate) async fn reached(&self, value: u64) -> Result<(), E> {
+        if let Some(reason) = self.broken() {
+            return Err(reason);
+        }
         if self.now() >= value {
-            return;
+            return Ok(());
         }
         let (sender, receiver) = oneshot::channel();
         self.waiting.borrow_mut().push((value, sender));
-        receiver.await.expect("this task holds the number");
+        receiver.await.expect("this task holds the number")
     }
+}
+
+/// Tells tasks the result of their wait. One that has ended does not wait any more.
+fn tell<E: Clone>(tasks: Vec<Waiting<E>>, result: &Result<(), E>) {
+    tasks.into_iter().for_each(|(_, task)| drop(task.send(result.clone())));
 }

@@ -3,21 +3,37 @@
 
 use crate::backup::Backup;
 use crate::history::Writer;
+use crate::log::LogError;
 use crate::options::{Options, Policy};
-use crate::primary::{Counters, Primary};
+use crate::primary::{Counters, Primary, WriteError};
 use crate::processor::Processor;
 use freeport_study_verbs::fabric::Node;
 use freeport_study_verbs::{Fault, Place, Stable, Verbs};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
+use thiserror::Error;
 
 /// Number of files that are written, each by one task with clients of all policies.
 pub const FILES: u32 = 3;
 /// Wait between rounds of writes, so that logs stay small.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// The end of a place that cannot continue.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum NodeError {
+    /// The place cannot begin, or its file does not work.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A writer of the host has failed.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The place cannot talk to others.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
 
 /// Returns settings with small chunks, for the given number of backups.
 pub fn options(backups: u16) -> Options {
@@ -42,14 +58,14 @@ pub fn end_file(folder: &Path) -> PathBuf {
 /// write. Other places run until they are killed.
 ///
 /// # Errors
-/// The place cannot begin, or its file does not work.
+/// The place cannot begin, its file does not work, or a writer has failed.
 pub fn run(
     folder: &Path,
     place: Place,
     options: &Options,
     seed: u64,
     acknowledged: impl Fn(u32, u64) + Clone + 'static,
-) -> Result<Counters, Fault> {
+) -> Result<Counters, NodeError> {
     let mut node = Node::begin(folder, place, options.memory_bytes(place))?;
     let verbs = node.verbs();
     match place {
@@ -57,18 +73,23 @@ pub fn run(
             let primary = Primary::begin(&verbs, options)?;
             let log = verbs.stable().read()?;
             let writing = Rc::new(Cell::new(FILES));
+            let failed: Rc<RefCell<Option<WriteError>>> = Rc::default();
             for file in 0..FILES {
                 let clients = Policy::ALL.map(|policy| primary.client(policy)).to_vec();
                 let writer = Writer::new(&log, clients, file, seed ^ u64::from(file));
-                let (writing, end) = (Rc::clone(&writing), end_file(folder));
+                let (writing, failed) = (Rc::clone(&writing), Rc::clone(&failed));
+                let end = end_file(folder);
                 let (verbs, acknowledged) = (verbs.clone(), acknowledged.clone());
                 verbs.clone().spawn(async move {
-                    writes(&verbs, writer, &end, |last| acknowledged(file, last)).await;
-                    writing.set(writing.get() - 1);
+                    match writes(&verbs, writer, &end, |last| acknowledged(file, last)).await {
+                        Ok(()) => writing.set(writing.get() - 1),
+                        Err(error) => *failed.borrow_mut() = Some(error),
+                    }
                 });
             }
-            node.run_until(|| writing.get() == 0)?;
-            Ok(primary.counters())
+            node.run_until(|| writing.get() == 0 || failed.borrow().is_some())?;
+            let failed = failed.take();
+            failed.map_or(Ok(primary.counters()), |error| Err(error.into()))
         }
         Place::Soc => {
             Processor::begin(&verbs, options);
@@ -77,8 +98,10 @@ pub fn run(
         }
         _ => {
             let backup = Backup::begin(&verbs, options)?;
-            node.run_until(|| backup.broken().is_some())?;
-            Err(backup.broken().expect("the reason of the end"))
+            // If its log is refused, it has to say so to the place in front of it.
+            let broken = || backup.broken().filter(|error| !matches!(error, LogError::Refused(_)));
+            node.run_until(|| broken().is_some())?;
+            Err(broken().expect("the reason of the end").into())
         }
     }
 }
@@ -89,15 +112,12 @@ async fn writes<V: Verbs>(
     mut writer: Writer<V>,
     end: &Path,
     acknowledged: impl Fn(u64),
-) {
+) -> Result<(), WriteError> {
     loop {
         let is_last = fs::exists(end).unwrap_or(false);
-        match writer.round().await {
-            Ok(last) => acknowledged(last),
-            Err(_) => return,
-        }
+        acknowledged(writer.round().await?);
         if is_last {
-            return;
+            return Ok(());
         }
         verbs.sleep(PAUSE).await;
     }

@@ -9,7 +9,7 @@ use crate::gate::Permits;
 use crate::message::{Answer, Message};
 use crate::options::Options;
 use crate::sender::Sender;
-use freeport_study_verbs::{Fault, Place, Verbs, Way};
+use freeport_study_verbs::{Fault, Place, Verbs};
 
 /// The processor of the NIC.
 #[derive(Clone)]
@@ -31,12 +31,10 @@ impl<V: Verbs> Processor<V> {
                 let call = processor.verbs.receive().await;
                 let one = processor.clone();
                 processor.verbs.spawn(async move {
-                    let Some(Message::Fetch { number, at, bytes, way }) =
-                        Message::decode(&call.message)
-                    else {
+                    let Some(fetch) = Message::decode(&call.message) else {
                         return call.answer(Answer::Again.encode());
                     };
-                    let answer = one.carry(number, at, bytes as usize, way).await;
+                    let answer = one.carry(fetch).await;
                     call.answer(answer.unwrap_or(Answer::Again).encode());
                 });
             }
@@ -44,7 +42,11 @@ impl<V: Verbs> Processor<V> {
     }
 
     /// Brings a chunk from the host's memory to the first backup, and returns the backup's answer.
-    async fn carry(&self, number: u64, at: u64, bytes: usize, way: Way) -> Result<Answer, Fault> {
+    async fn carry(&self, message: Message) -> Result<Answer, Fault> {
+        let Message::Fetch { number, at, bytes, held, way } = message else {
+            return Ok(Answer::Again);
+        };
+        let bytes = bytes as usize;
         let _permit = self.queue.take().await;
         let costs = &self.options.costs;
         let record = self.verbs.read(Place::Host.at(at), bytes, way).await?;
@@ -57,6 +59,6 @@ impl<V: Verbs> Processor<V> {
         if self.options.compression != Compression::None {
             self.verbs.work(costs.compress.of(bytes)).await;
         }
-        self.sender.send(number, chunk.compressed(self.options.compression)).await
+        self.sender.send(number, held, chunk.compressed(self.options.compression)).await
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::chunk::Chunk;
 use crate::gate::Permits;
+use crate::log::Refusal;
 use crate::message::{Answer, Message};
 use crate::options::Options;
 use freeport_study_verbs::{Fault, Place, Verbs, Way};
@@ -28,13 +29,19 @@ impl<V: Verbs> Sender<V> {
         Self { verbs: verbs.clone(), to, slots, first: first as u64, options: *options }
     }
 
-    /// Writes a chunk, raw or compressed, into a slot, and returns the backup's answer.
-    pub(crate) async fn send(&self, number: u64, chunk: Vec<u8>) -> Result<Answer, Fault> {
+    /// Writes a chunk, raw or compressed, into a slot, and returns the backup's answer. All backups
+    /// hold the chunk with the number `held`.
+    pub(crate) async fn send(
+        &self,
+        number: u64,
+        held: u64,
+        chunk: Vec<u8>,
+    ) -> Result<Answer, Fault> {
         let slot = self.slots.take().await;
         let at = self.first + (slot.number * self.options.slot_bytes()) as u64;
         let bytes = chunk.len() as u64;
         self.verbs.write(self.to.at(at), chunk, Way::Nic).await?;
-        self.ask(Message::Arrived { number, at, bytes }).await
+        self.ask(Message::Arrived { number, at, bytes, held }).await
     }
 
     async fn ask(&self, message: Message) -> Result<Answer, Fault> {
@@ -43,25 +50,30 @@ impl<V: Verbs> Sender<V> {
     }
 
     /// Brings a chunk to the backup and all behind it, however often they die. `attempt` sends it.
-    /// If the backup may have it already, it is asked first. Returns the bytes that were sent, if
-    /// any were.
+    /// If the backup may have it already, it is asked first. `held` returns the number of the last
+    /// chunk that all backups hold. Returns the bytes that were sent, if any were.
+    ///
+    /// # Errors
+    /// A backup has another log.
     pub(crate) async fn bring<F>(
         &self,
         chunk: &Chunk,
         mut is_new: bool,
+        held: impl Fn() -> u64,
         attempt: impl Fn() -> F,
-    ) -> Option<u64>
+    ) -> Result<Option<u64>, Refusal>
     where
         F: Future<Output = Result<Answer, Fault>>,
     {
-        let number = chunk.number;
+        let (number, identity) = (chunk.number, chunk.identity());
         loop {
             let answer = match is_new {
                 true => attempt().await,
-                false => self.ask(Message::Await { number }).await,
+                false => self.ask(Message::Await { number, identity, held: held() }).await,
             };
             match answer {
-                Ok(Answer::Held { bytes }) => return is_new.then_some(bytes),
+                Ok(Answer::Held { bytes }) => return Ok(is_new.then_some(bytes)),
+                Ok(Answer::Refused(refusal)) => return Err(refusal),
                 Ok(Answer::Missing) if !is_new => is_new = true,
                 Ok(Answer::Missing | Answer::Again) | Err(_) => {
                     is_new = false;

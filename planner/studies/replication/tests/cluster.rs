@@ -3,6 +3,7 @@
 
 use freeport_plan_model::profile::built_in;
 use freeport_study_replication::history::{self, Writer};
+use freeport_study_replication::log::LogError;
 use freeport_study_replication::{Backup, Options, Policy, Primary, Processor};
 use freeport_study_verbs::simulated::{Simulated, World};
 use freeport_study_verbs::{Place, Stable, Verbs};
@@ -37,8 +38,11 @@ pub struct Found {
     pub acknowledged: RefCell<BTreeMap<u32, u64>>,
     /// Writes that were acknowledged, and that a backup did not have at that time.
     pub missing: RefCell<Vec<String>>,
+    /// Errors of places that could not begin, and of writers.
+    pub failed: RefCell<Vec<String>>,
     is_over: Cell<bool>,
-    writing: Cell<u32>,
+    /// Number of writers that have not ended well.
+    pub writing: Cell<u32>,
 }
 
 /// All places.
@@ -93,20 +97,24 @@ impl<K: Kind> Cluster<K> {
         cluster
     }
 
-    /// Begins a place, with its file.
+    /// Begins a place, with its file. If it cannot, that is found.
     pub fn begin(&mut self, place: Place) {
         let simulated = self.world.begin(place, self.options.memory_bytes(place));
         self.places.borrow_mut().insert(place, simulated.clone());
         self.dead.remove(&place);
         let verbs = K::of(simulated);
-        match place {
+        let begun = match place {
             Place::Host => self.begin_host(&verbs),
-            Place::Soc => Processor::begin(&verbs, &self.options),
-            _ => {
-                let backup = Backup::begin(&verbs, &self.options).expect("the file works");
-                self.backups.insert(place, backup);
+            Place::Soc => {
+                Processor::begin(&verbs, &self.options);
+                Ok(())
             }
-        }
+            _ => Backup::begin(&verbs, &self.options).map(|backup| {
+                self.backups.insert(place, backup);
+            }),
+        };
+        let failed = begun.err().map(|error| error.to_string());
+        self.found.failed.borrow_mut().extend(failed);
     }
 
     pub fn kill(&mut self, place: Place) {
@@ -118,8 +126,8 @@ impl<K: Kind> Cluster<K> {
         !self.dead.contains(&place)
     }
 
-    fn begin_host(&mut self, verbs: &K::Verbs) {
-        let primary = Primary::begin(verbs, &self.options).expect("the file works");
+    fn begin_host(&mut self, verbs: &K::Verbs) -> Result<(), LogError> {
+        let primary = Primary::begin(verbs, &self.options)?;
         let log = verbs.stable().read().expect("the file works");
         self.found.writing.set(self.files);
         for file in 0..self.files {
@@ -130,11 +138,34 @@ impl<K: Kind> Cluster<K> {
             verbs.spawn(writes(writer, file, Rc::clone(&self.found), places));
         }
         self.primary = Some(primary);
+        Ok(())
     }
 
     /// Returns the contents of a place's file.
     pub fn log(&self, place: Place) -> Vec<u8> {
         self.places.borrow()[&place].stable().read().expect("the file works")
+    }
+
+    /// Ends all places, puts other contents into the file of one, and begins all anew.
+    pub fn exchange(&mut self, place: Place, contents: Vec<u8>) {
+        let places = all_places(&self.options);
+        places.iter().for_each(|place| self.kill(*place));
+        let alone = self.world.begin(place, 0);
+        alone.stable().truncate(0).expect("the file works");
+        let (file, is_done) = (alone.stable().clone(), Rc::new(Cell::new(false)));
+        let done = Rc::clone(&is_done);
+        alone.spawn(async move {
+            file.append(contents).await.expect("the file works");
+            done.set(true);
+        });
+        assert!(self.world.run_until(|_| is_done.get()), "an append ends");
+        places.into_iter().for_each(|place| self.begin(place));
+    }
+
+    /// Begins a place anew with an empty file.
+    pub fn empty(&mut self, place: Place) {
+        self.places.borrow()[&place].stable().truncate(0).expect("the file works");
+        self.begin(place);
     }
 
     /// Lets time pass for a number of steps.
@@ -150,12 +181,16 @@ impl<K: Kind> Cluster<K> {
         let found = Rc::clone(&self.found);
         const STEPS: u64 = 300_000;
         let until = self.world.steps() + STEPS;
-        self.world.run_until(|world| found.writing.get() == 0 || world.steps() > until);
+        self.world.run_until(|world| {
+            let has_failed = !found.failed.borrow().is_empty();
+            found.writing.get() == 0 || has_failed || world.steps() > until
+        });
+        let reasons = [&found.missing, &found.failed].map(|found| found.borrow().first().cloned());
+        if let Some(reason) = reasons.into_iter().flatten().next() {
+            return Err(reason);
+        }
         if found.writing.get() > 0 {
             return Err(format!("writers wait forever: {:?}", found.acknowledged.borrow()));
-        }
-        if let Some(missing) = found.missing.borrow().first() {
-            return Err(missing.clone());
         }
         let hosts = [Place::Host].into_iter().chain((0..self.options.backups).map(Place::Peer));
         let logs: Vec<Vec<u8>> = hosts.map(|place| self.log(place)).collect();
@@ -178,7 +213,10 @@ async fn writes<V: Verbs>(
 ) {
     let mut rounds = 0;
     while !found.is_over.get() || rounds == 0 {
-        let last = writer.round().await.expect("the host's file works");
+        let last = match writer.round().await {
+            Ok(last) => last,
+            Err(error) => return found.failed.borrow_mut().push(error.to_string()),
+        };
         rounds += 1;
         found.acknowledged.borrow_mut().insert(file, last);
         for (place, simulated) in places.borrow().iter() {

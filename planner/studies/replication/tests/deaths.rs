@@ -2,7 +2,8 @@
 //! Places die at random moments, and begin anew.
 
 use crate::cluster::{Cluster, Kind, Plain, all_places, small};
-use crate::faulty::{Hasty, Late, Slow, Uncut};
+use crate::faulty::{Full, Hasty, Late, Slow, Uncut};
+use freeport_study_replication::log::Log;
 use freeport_study_replication::{Alternative, Options, Policy};
 use freeport_study_verbs::Place;
 
@@ -101,6 +102,21 @@ fn torn_chunks_that_stay_are_found() {
 fn late_appends_are_found() {
     let found = |seed| kills::<Late>(small(), &policies(seed), seed, 10).err();
     assert!((0..5).any(|seed| found(seed).is_some()));
+}
+
+/// If the host's file takes no more, all writers get the reason, and nothing more is acknowledged.
+#[test]
+fn a_file_that_is_full_ends_all_writers() {
+    let mut cluster = Cluster::<Full>::new(small(), &Policy::ALL, 40, 1);
+    let reason = cluster.end().expect_err("the file is full");
+    assert!(reason.contains("host: it is full"), "{reason}");
+    cluster.run(20_000);
+    let failed = cluster.found.failed.borrow().len();
+    assert!(failed > small().log_slots, "{failed}");
+    assert_eq!(failed, cluster.found.writing.get() as usize, "no writer waits forever");
+    let last = Log::read(&cluster.log(Place::Host), 0).last;
+    let held = cluster.primary.as_ref().expect("it began").held();
+    assert!(held > 0 && held <= last, "{held} of {last}");
 }
 
 /// Each place dies alone at many moments of the same run.

@@ -32,6 +32,7 @@ enum Habit {
     Uncut,
     Slow,
     Late,
+    Full,
 }
 
 /// Backups that acknowledge a chunk when they have begun to send it to the next one.
@@ -46,6 +47,10 @@ pub struct Slow;
 /// Places whose files say that data are there, and append them later.
 pub struct Late;
 
+/// Places whose files do not take more than a few chunks.
+pub struct Full;
+
+const FULL_BYTES: usize = 20_000;
 const APPEND: Duration = Duration::from_micros(30);
 
 impl Faulty {
@@ -76,11 +81,16 @@ kind!(Hasty, Plain, true);
 kind!(Uncut, Uncut, false);
 kind!(Slow, Slow, false);
 kind!(Late, Late, false);
+kind!(Full, Full, false);
 
 impl Stable for FaultyStable {
     async fn append(&self, mut data: Vec<u8>) -> Result<(), Fault> {
         match self.habit {
             Habit::Plain | Habit::Uncut => self.inner.append(data).await,
+            Habit::Full if self.inner.read()?.len() > FULL_BYTES => {
+                Err(Fault::Broken { place: self.place.place(), reason: "it is full".into() })
+            }
+            Habit::Full => self.inner.append(data).await,
             Habit::Slow => {
                 let rest = data.split_off(data.len() / 2);
                 self.inner.append(data).await?;
@@ -131,7 +141,7 @@ impl Verbs for Faulty {
             let inner = self.inner.clone();
             self.spawn(async move { drop(inner.call(to, message).await) });
             // Held, without bytes.
-            return Ok([1_u64, 0].map(u64::to_le_bytes).concat());
+            return Ok([1_u64, 0, 0, 0].map(u64::to_le_bytes).concat());
         }
         self.inner.call(to, message).await
     }

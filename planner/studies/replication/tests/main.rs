@@ -5,6 +5,7 @@ mod chunks;
 mod cluster;
 mod deaths;
 mod faulty;
+mod identity;
 mod processes;
 mod rows;
 mod ways;

@@ -61,11 +61,16 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    fn begin(&mut self, place: Place) {
+    fn command(&mut self, place: Place) -> Command {
         self.seed += 1;
         let mut command = Command::new(env!("CARGO_BIN_EXE_freeport-study-replication-node"));
         command.arg(self.folder.path()).args([place.to_string(), BACKUPS.to_string()]);
         command.arg(self.seed.to_string());
+        command
+    }
+
+    fn begin(&mut self, place: Place) {
+        let mut command = self.command(place);
         let output = if place == Place::Host { Stdio::piped() } else { Stdio::null() };
         let mut child = command.stdout(output).spawn().expect("the program was built");
         if let Some(output) = child.stdout.take() {
@@ -178,6 +183,29 @@ fn a_dozen_kills_of_processes_lose_nothing() {
 #[ignore = "long: two hundred kills of processes"]
 fn two_hundred_kills_of_processes_lose_nothing() {
     kills(200, 2);
+}
+
+/// If a backup has lost its log, the host ends with the reason, whichever backup it is.
+#[test]
+fn a_host_ends_with_the_reason_of_its_writers() {
+    let mut cluster = Cluster::new(9);
+    cluster.wait_for(100);
+    for lost in [Place::Peer(1), Place::Peer(0)] {
+        PLACES.into_iter().for_each(|place| cluster.kill(place));
+        let file = cluster.folder.path().join(format!("{lost}.log"));
+        fs::remove_file(&file).expect("the backup had a file");
+        PLACES[..3].iter().for_each(|place| cluster.begin(*place));
+        let mut host = cluster.command(Place::Host);
+        host.stdout(Stdio::null()).stderr(Stdio::piped());
+        cluster.running.insert(Place::Host, host.spawn().expect("the program was built"));
+        let host = cluster.running.get_mut(&Place::Host).expect("it was begun");
+        wait_until("the host ends", || host.try_wait().expect("a child").is_some());
+        assert!(!host.wait().expect("a child").success());
+        let stderr = host.stderr.take().expect("it is a pipe");
+        let error = std::io::read_to_string(stderr).expect("a text");
+        let expected = format!("{lost} has 0 chunks, and has held ");
+        assert!(error.contains(&expected) && error.contains("copy the file"), "{error}");
+    }
 }
 
 /// A process that is given nonsense says what it needs.

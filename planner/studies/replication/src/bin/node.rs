@@ -42,7 +42,7 @@ fn run() -> Result<(), String> {
         written.expect("the reader of acknowledgements outlives this process");
     };
     let counters = node::run(&folder, place, &options, seed, acknowledged);
-    let counters = counters.map_err(|fault| fault.to_string())?;
+    let counters = counters.map_err(|error| error.to_string())?;
     for alternative in Alternative::ALL {
         let Carried { chunks, raw_bytes, network_bytes } = counters.of(alternative);
         let line = format!("{alternative:?} {chunks} {raw_bytes} {network_bytes}");

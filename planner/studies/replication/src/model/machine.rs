@@ -12,6 +12,7 @@ use freeport_study_verbs::{Place, Verbs};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
+use thiserror::Error;
 
 /// A run of clients that each write chunks to a few files, and wait for each chunk until all
 /// backups hold it before they write the next one to its file.
@@ -25,8 +26,31 @@ pub struct Run {
     pub is_busy: bool,
     /// Settings of all places.
     pub options: Options,
+    /// Share of random bytes in the data, 0 to 1; the rest is zero. LZ4 leaves about this share.
+    pub noise: f64,
     /// Chunks after which measuring begins, and the number of those measured.
     pub chunks: [u64; 2],
+}
+
+/// Most memory of a run in bytes.
+pub const MEMORY_MAX: u64 = 4 << 30;
+
+/// A run that cannot be measured.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum RunError {
+    /// A setting makes no sense.
+    #[error("{0}")]
+    Setting(String),
+    /// The run needs too much memory on the machine that simulates it.
+    #[error(
+        "chunks in flight and files need {needed} MiB of memory, and a run may need {most} MiB; \
+         use shorter chunks, a smaller window, fewer clients or fewer backups",
+        needed = .0 >> 20, most = MEMORY_MAX >> 20
+    )]
+    Memory(u64),
+    /// No chunk was acknowledged for a long simulated time.
+    #[error("no chunk was acknowledged for {PATIENCE:?} of simulated time; use shorter chunks")]
+    Stalled,
 }
 
 /// Results of a run.
@@ -45,6 +69,10 @@ pub struct Measured {
 const BUSY_TASKS: u32 = 48;
 const BUSY_SLICE: Duration = Duration::from_nanos(1100);
 const SEED: u64 = 1;
+/// Simulated time without an acknowledgement that ends a run.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Length of data in bytes in which noise and zeros alternate once.
+const BLOCK: usize = 4096;
 
 /// Counts of all clients together.
 #[derive(Default)]
@@ -52,6 +80,8 @@ struct Counts {
     chunks: Cell<u64>,
     bytes: Cell<u64>,
     waits: RefCell<Duration>,
+    /// Time of the last acknowledgement.
+    last: Cell<Duration>,
 }
 
 impl Run {
@@ -63,13 +93,33 @@ impl Run {
             window: 2,
             is_busy: false,
             options,
+            noise: 1.0,
             chunks: [32, 96],
         }
     }
 
     /// Runs it on a machine.
-    pub fn measure(&self, profile: &Profile) -> Measured {
+    ///
+    /// # Errors
+    /// A setting makes no sense, or needs more than [`MEMORY_MAX`].
+    pub fn measure(&self, profile: &Profile) -> Result<Measured, RunError> {
+        self.check()?;
         let mut world = World::new(profile, 1, false, SEED);
+        world.forget_appends();
+        let (primary, counts) = self.begin(&world);
+        let [before, measured] = self.chunks;
+        wait_for(&mut world, &counts, before)?;
+        let (bytes, begin) = (counts.bytes.get(), world.now());
+        *counts.waits.borrow_mut() = Duration::ZERO;
+        wait_for(&mut world, &counts, before.saturating_add(measured))?;
+        let time = (world.now() - begin).as_nanos() as f64;
+        let wait = counts.waits.borrow().as_nanos() as f64 / 1000.0 / measured as f64;
+        let goodput = (counts.bytes.get() - bytes) as f64 * 8.0 / time;
+        Ok(Measured { goodput, wait, counters: primary.counters() })
+    }
+
+    /// Begins all places, and the clients' tasks.
+    fn begin(&self, world: &World) -> (Primary<Simulated>, Rc<Counts>) {
         let begin = |place| world.begin(place, self.options.memory_bytes(place));
         let backups: Vec<Simulated> =
             (0..self.options.backups).map(Place::Peer).map(begin).collect();
@@ -83,23 +133,59 @@ impl Run {
             (0..BUSY_TASKS).for_each(|task| host.spawn(work(host.clone(), task)));
         }
         let counts: Rc<Counts> = Rc::default();
+        let data = Rc::new(self.data());
         for (number, policy) in self.clients.iter().enumerate() {
             for file in 0..self.window {
                 let client = primary.client(*policy);
                 let path = format!("{number}-{file}");
-                host.spawn(write(host.clone(), client, path, Rc::clone(&counts)));
+                let (data, counts) = (Rc::clone(&data), Rc::clone(&counts));
+                host.spawn(write(host.clone(), client, path, data, counts));
             }
         }
-        let [before, measured] = self.chunks;
-        assert!(world.run_until(|_| counts.chunks.get() >= before), "clients wait forever");
-        let (bytes, begin) = (counts.bytes.get(), world.now());
-        *counts.waits.borrow_mut() = Duration::ZERO;
-        assert!(world.run_until(|_| counts.chunks.get() >= before + measured));
-        let time = (world.now() - begin).as_nanos() as f64;
-        let wait = counts.waits.borrow().as_nanos() as f64 / 1000.0 / measured as f64;
-        let goodput = (counts.bytes.get() - bytes) as f64 * 8.0 / time;
-        Measured { goodput, wait, counters: primary.counters() }
+        (primary, counts)
     }
+
+    /// Returns data for a chunk.
+    fn data(&self) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed(SEED);
+        let noise = (BLOCK as f64 * self.noise).round() as usize;
+        let byte = |at: usize| if at % BLOCK < noise { random.u8(..) } else { 0 };
+        (0..self.options.chunk_bytes).map(byte).collect()
+    }
+
+    fn check(&self) -> Result<(), RunError> {
+        let setting = |reason: &str| Err(RunError::Setting(reason.into()));
+        self.options.check().map_err(RunError::Setting)?;
+        if self.clients.is_empty() || self.window == 0 || self.chunks[1] == 0 {
+            return setting("a run needs a client, a chunk in flight and a chunk to measure");
+        }
+        if !(0.0..=1.0).contains(&self.noise) {
+            return setting("the share of noise in the data has to be between 0 and 1");
+        }
+        let needed = self.memory();
+        if needed > MEMORY_MAX { Err(RunError::Memory(needed)) } else { Ok(()) }
+    }
+
+    /// Returns about how much memory all places need in bytes: their memories, and for each place
+    /// the clients' files, and two copies of each chunk in flight.
+    fn memory(&self) -> u64 {
+        let options = &self.options;
+        let places = u64::from(options.backups) + 1;
+        let files = self.clients.len() as u64 * u64::from(self.window);
+        let in_flight = files.min(options.log_slots as u64);
+        let (log, receive) = (options.log_slots as u64, options.receive_slots as u64);
+        // The first backup receives from the host and from the processor.
+        let slots = receive.saturating_mul(places).saturating_add(log);
+        let chunks = places.saturating_mul(files + 2 * in_flight).saturating_add(slots);
+        chunks.saturating_mul(options.slot_bytes() as u64)
+    }
+}
+
+/// Lets time pass until this number of chunks is acknowledged.
+fn wait_for(world: &mut World, counts: &Counts, chunks: u64) -> Result<(), RunError> {
+    let is_done = || counts.chunks.get() >= chunks;
+    world.run_until(|world| is_done() || world.now() > counts.last.get() + PATIENCE);
+    if is_done() { Ok(()) } else { Err(RunError::Stalled) }
 }
 
 /// Occupies cores of the host.
@@ -111,14 +197,20 @@ async fn work(host: Simulated, task: u32) {
 }
 
 /// Writes chunks to a file.
-async fn write(host: Simulated, client: Client<Simulated>, path: String, counts: Rc<Counts>) {
-    let period: Vec<u8> = (0..4096).map(|index| (index % 251) as u8).collect();
-    let data: Vec<u8> = period.into_iter().cycle().take(client.piece_bytes(&path)).collect();
+async fn write(
+    host: Simulated,
+    client: Client<Simulated>,
+    path: String,
+    data: Rc<Vec<u8>>,
+    counts: Rc<Counts>,
+) {
+    let data = &data[..client.piece_bytes(&path)];
     loop {
-        client.write(&path, 0, &data).await.expect("a simulated file works");
+        client.write(&path, 0, data).await.expect("a simulated file works");
         let begin = host.now();
         client.fsync(&path).await.expect("a simulated file works");
         *counts.waits.borrow_mut() += host.now() - begin;
+        counts.last.set(host.now());
         counts.chunks.set(counts.chunks.get() + 1);
         counts.bytes.set(counts.bytes.get() + data.len() as u64);
     }

@@ -21,7 +21,11 @@ impl<V: Verbs> Shared<V> {
             taken.set(alternative);
             self.attempt(&outgoing, alternative, permit).await
         };
-        let sent = self.sender.bring(&outgoing.chunk, is_new, attempt).await;
+        let held = || self.held.now();
+        let sent = match self.sender.bring(&outgoing.chunk, is_new, held, attempt).await {
+            Ok(sent) => sent,
+            Err(refusal) => return self.fail(refusal.into()),
+        };
         let mut counters = self.counters.borrow_mut();
         match sent {
             Some(network) => {
@@ -56,17 +60,18 @@ impl<V: Verbs> Shared<V> {
         _permit: Option<Permit>,
     ) -> Result<Answer, Fault> {
         let chunk = &outgoing.chunk;
-        let bytes = chunk.bytes().len();
+        let (bytes, held) = (chunk.bytes().len(), self.held.now());
         let way = match alternative {
             Alternative::A1 => Way::Nic,
             Alternative::A2 => Way::Dma,
             Alternative::A3 => {
                 self.verbs.work(self.options.costs.send.of(bytes)).await;
-                return self.sender.send(chunk.number, chunk.bytes().to_vec()).await;
+                return self.sender.send(chunk.number, held, chunk.bytes().to_vec()).await;
             }
         };
         let at = self.at(&outgoing.slot);
-        let fetch = Message::Fetch { number: chunk.number, at, bytes: bytes as u64, way };
+        let (number, length) = (chunk.number, bytes as u64);
+        let fetch = Message::Fetch { number, at, bytes: length, held, way };
         match self.verbs.call(Place::Soc, fetch.encode()).await {
             Ok(answer) => Ok(Answer::decode(&answer)),
             Err(fault) => {

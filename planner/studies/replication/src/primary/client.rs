@@ -5,8 +5,9 @@ use super::Shared;
 use super::open::Open;
 use crate::entry::{Entry, PATH_BYTES, overhead};
 use crate::files::FILE_BYTES;
+use crate::log::LogError;
 use crate::options::Policy;
-use freeport_study_verbs::{Fault, Verbs};
+use freeport_study_verbs::Verbs;
 use std::rc::Rc;
 use thiserror::Error;
 
@@ -26,9 +27,10 @@ pub enum WriteError {
         /// Length of the data.
         bytes: usize,
     },
-    /// The host's file does not work: nothing is acknowledged until the host begins anew.
-    #[error("nothing is durable any more, since the log cannot be written: {0}")]
-    Broken(Fault),
+    /// The host's file does not work, or a backup refuses the log: nothing is acknowledged until
+    /// the host begins anew.
+    #[error("nothing is durable any more: {0}")]
+    Broken(LogError),
 }
 
 /// A client. A clone is the same.
@@ -123,7 +125,7 @@ impl<V: Verbs> Client<V> {
             match fits {
                 Some(true) => break,
                 Some(false) => shared.complete(self.number),
-                None => self.open().await,
+                None => self.open().await?,
             }
         }
         let mut state = shared.state.borrow_mut();
@@ -132,24 +134,29 @@ impl<V: Verbs> Client<V> {
         let is_full = open.body.len() == chunk_bytes;
         state.files.write(entry);
         drop(state);
-        if is_full {
+        // The chunk may have got its place while others wait for one: nobody else completes it.
+        if is_full || shared.slots.has_waiting() {
             shared.complete(self.number);
         }
         Ok(())
     }
 
     /// Opens a chunk. If all places are taken, incomplete chunks of others are completed.
-    async fn open(&self) {
+    async fn open(&self) -> Result<(), WriteError> {
         let shared = &self.shared;
         let slot = match shared.slots.try_take() {
             Some(slot) => slot,
             None => {
                 shared.complete_all();
-                shared.slots.take().await
+                match shared.slots.take_unless_closed().await {
+                    Some(slot) => slot,
+                    None => return shared.working(),
+                }
             }
         };
         let mut state = shared.state.borrow_mut();
         // Another task of this client may have been faster.
         state.open.entry(self.number).or_insert_with(|| Open::new(slot, self.policy));
+        Ok(())
     }
 }

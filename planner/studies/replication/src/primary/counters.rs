@@ -10,7 +10,8 @@ pub struct Carried {
     pub chunks: u64,
     /// Their bytes with headers, without compression.
     pub raw_bytes: u64,
-    /// Their bytes on the network to the first backup.
+    /// Their bytes on the network to the first backup, each chunk once: attempts that failed have
+    /// used the network as well, and are not counted.
     pub network_bytes: u64,
 }
 
@@ -44,7 +45,8 @@ impl Counters {
         })
     }
 
-    /// Returns the share of bytes that compression keeps off the network: 0 to 1.
+    /// Returns the share of the chunks' bytes that compression keeps off the network, 0 to 1.
+    /// Attempts that failed are left out.
     pub fn saving(&self) -> f64 {
         let all = self.all();
         1.0 - all.network_bytes as f64 / all.raw_bytes.max(1) as f64

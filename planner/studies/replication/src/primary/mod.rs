@@ -17,10 +17,10 @@ pub use counters::{Carried, Counters};
 use crate::chunk::Chunk;
 use crate::files::Files;
 use crate::gate::{Permit, Permits, Watermark};
-use crate::log::Log;
+use crate::log::{Log, LogError};
 use crate::options::{Options, Policy};
 use crate::sender::Sender;
-use freeport_study_verbs::{Fault, Memory, Place, Stable, Verbs};
+use freeport_study_verbs::{Memory, Place, Stable, Verbs};
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use open::Open;
@@ -48,14 +48,13 @@ struct Shared<V> {
     slots: Permits,
     line: UnboundedSender<Outgoing>,
     /// Number of the last chunk that all backups hold.
-    held: Watermark,
+    held: Watermark<LogError>,
     sender: Sender<V>,
     /// Room in the processor's queue.
     processor: Permits,
     /// Time until which the processor is taken for dead.
     processor_gone: Cell<Duration>,
     counters: RefCell<Counters>,
-    broken: RefCell<Option<Fault>>,
 }
 
 /// Files, and chunks that are not complete.
@@ -63,6 +62,8 @@ struct State {
     files: Files,
     /// Number of the last complete chunk.
     last: u64,
+    /// Its identity.
+    identity: u64,
     /// Number of the last chunk that was in the host's file when it began.
     recovered: u64,
     /// Incomplete chunks by their clients.
@@ -84,11 +85,13 @@ impl<V: Verbs> Primary<V> {
     /// again, if these do not have them.
     ///
     /// # Errors
-    /// The file does not work.
-    pub fn begin(verbs: &V, options: &Options) -> Result<Self, Fault> {
-        let log = Log::recover(verbs.stable(), options.log_slots)?;
+    /// The file does not work, or is damaged.
+    pub fn begin(verbs: &V, options: &Options) -> Result<Self, LogError> {
+        let log = Log::recover(verbs, options.log_slots)?;
         let (line, in_line) = unbounded();
+        let held = Watermark::new(log.held());
         let state = State {
+            identity: log.identity(),
             files: log.files,
             last: log.last,
             recovered: log.last,
@@ -102,12 +105,11 @@ impl<V: Verbs> Primary<V> {
             state: RefCell::new(state),
             slots: Permits::new(options.log_slots),
             line,
-            held: Watermark::default(),
+            held,
             sender: Sender::new(verbs, Place::Peer(0), options),
             processor: Permits::new(options.processor_queue),
             processor_gone: Cell::default(),
             counters: RefCell::default(),
-            broken: RefCell::default(),
         });
         for chunk in log.recent {
             let slot = shared.slots.try_take().expect("no more chunks were read than slots are");
@@ -144,7 +146,7 @@ impl<V: Verbs> Primary<V> {
     /// Completes all chunks, and waits until all backups hold them and all earlier ones.
     ///
     /// # Errors
-    /// The host's file does not work.
+    /// See [`WriteError`].
     pub async fn sync(&self) -> Result<(), WriteError> {
         self.shared.complete_all();
         let last = self.shared.state.borrow().last;
@@ -176,7 +178,8 @@ impl<V: Verbs> Shared<V> {
         for path in open.paths {
             state.last_of.insert(path, number);
         }
-        let chunk = Chunk::new(number, &open.body);
+        let chunk = Chunk::new(number, state.identity, &open.body);
+        state.identity = chunk.identity();
         self.put(&chunk, &open.slot);
         let outgoing = Outgoing { chunk, slot: open.slot, policy: open.policy };
         // The receiver lives as long as the place, unless the file does not work.
@@ -195,24 +198,24 @@ impl<V: Verbs> Shared<V> {
             let bytes = outgoing.chunk.bytes().to_vec();
             self.verbs.work(self.options.costs.append.of(bytes.len())).await;
             if let Err(fault) = self.verbs.stable().append(bytes).await {
-                *self.broken.borrow_mut() = Some(fault);
-                // All that wait find the reason.
-                return self.held.raise(u64::MAX);
+                return self.fail(fault.into());
             }
             self.verbs.spawn(Rc::clone(&self).carry(outgoing, true));
         }
     }
 
+    /// Ends all waits with the reason: nothing is acknowledged any more.
+    fn fail(&self, reason: LogError) {
+        self.held.break_with(reason);
+        self.slots.close();
+    }
+
     /// Waits until all backups hold a chunk.
     async fn wait_for(&self, number: u64) -> Result<(), WriteError> {
-        self.held.reached(number).await;
-        self.working()
+        self.held.reached(number).await.map_err(WriteError::Broken)
     }
 
     fn working(&self) -> Result<(), WriteError> {
-        match &*self.broken.borrow() {
-            Some(fault) => Err(WriteError::Broken(fault.clone())),
-            None => Ok(()),
-        }
+        self.held.broken().map_or(Ok(()), |reason| Err(WriteError::Broken(reason)))
     }
 }

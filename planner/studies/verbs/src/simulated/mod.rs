@@ -40,6 +40,7 @@ struct Shared {
     places: RefCell<BTreeMap<Place, Rc<State>>>,
     tasks: Tasks,
     steps: Cell<u64>,
+    forgets: Cell<bool>,
 }
 
 impl World {
@@ -55,6 +56,7 @@ impl World {
             places: RefCell::default(),
             tasks: Tasks::new(&pool),
             steps: Cell::new(0),
+            forgets: Cell::new(false),
         };
         Self { pool, shared: Rc::new(shared) }
     }
@@ -75,6 +77,12 @@ impl World {
         if let Some(state) = self.shared.places.borrow().get(&place) {
             state.die();
         }
+    }
+
+    /// Makes files keep nothing of further appends, which take the same time: so a run that only
+    /// measures may append more than the memory of this machine has.
+    pub fn forget_appends(&self) {
+        self.shared.forgets.set(true);
     }
 
     /// Returns the simulated time.

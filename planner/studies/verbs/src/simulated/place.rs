@@ -44,10 +44,15 @@ const APPEND_BYTE: u64 = 48;
 
 impl Stable for SimulatedStable {
     async fn append(&self, data: Vec<u8>) -> Result<(), Fault> {
-        let half = data.len() / 2;
-        self.contents.borrow_mut().extend(&data[..half]);
+        let (first, second) = data.split_at(data.len() / 2);
+        let keep = |part: &[u8]| {
+            if !self.shared.forgets.get() {
+                self.contents.borrow_mut().extend(part);
+            }
+        };
+        keep(first);
         self.shared.wait(APPEND + APPEND_BYTE * data.len() as u64).await;
-        self.contents.borrow_mut().extend(&data[half..]);
+        keep(second);
         Ok(())
     }
 
