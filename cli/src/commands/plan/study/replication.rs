@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Some(ratio) if ratio > 0.0 && ratio <= 1.0 => Compression::Repeats(ratio),
         Some(_) => bail!("--ratio has to be above 0 and at most 1, such as 0.5"),
     };
-    let measured = run.measure(&profile);
+    let measured = run.measure(&profile)?;
     let (goodput, wait_us) = (measured.goodput, measured.wait);
     let saving = measured.counters.saving();
     if arguments.json {
