@@ -2,9 +2,14 @@
 //! Copies between segments, which other processes access at the same time.
 
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Copies between segments. Words are copied atomically if they are aligned in both.
+/// Copies between segments. If the two places have the same offset in a word, aligned words are
+/// copied atomically, and one after the other in the order of addresses: each is loaded after the
+/// one before it, and visible after it. The bytes before the first and after the last aligned word
+/// are copied before and after the words, each part in any order.
+///
+/// At different offsets, and where the two ranges overlap, neither holds.
 ///
 /// # Safety
 /// Both places have this number of bytes, in segments.
@@ -20,15 +25,20 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
     let words = (bytes - head) / 8;
     // SAFETY: the head is inside the ranges, which do not overlap.
     unsafe { ptr::copy_nonoverlapping(from, to, head) };
+    // The head is loaded before the words.
+    fence(Ordering::Acquire);
     for word in 0..words {
         let at = head + word * 8;
         // SAFETY: an aligned word inside a segment.
         let from = unsafe { AtomicU64::from_ptr(from.wrapping_add(at).cast_mut().cast()) };
         // SAFETY: as above.
         let to = unsafe { AtomicU64::from_ptr(to.wrapping_add(at).cast()) };
-        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+        // Loads keep their order by Acquire, and stores by Release.
+        to.store(from.load(Ordering::Acquire), Ordering::Release);
     }
     let tail = head + words * 8;
+    // The tail is visible after the words.
+    fence(Ordering::Release);
     let (from, to) = (from.wrapping_add(tail), to.wrapping_add(tail));
     // SAFETY: the tail is inside the ranges, which do not overlap.
     unsafe { ptr::copy_nonoverlapping(from, to, bytes - tail) };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Shared memory as a transport: each region is a segment of its own, and operations are copies,
 //! which are done when the call returns. Words that are aligned on both sides are copied whole, in
-//! the order of addresses.
+//! the order of addresses, unless the two ranges overlap.
 //!
 //! Data of writes are sent as messages over a [`MessageConnection`], which also has the doorbells.
 

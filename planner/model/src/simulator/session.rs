@@ -52,7 +52,7 @@ impl Session {
     pub fn wait(&mut self, time: Time) -> Ticket {
         let ticket = self.begun;
         self.begun += 1;
-        self.machine.wait(self.now() + time, ticket);
+        self.machine.wait(self.now().saturating_add(time), ticket);
         ticket
     }
 

@@ -143,6 +143,7 @@ pub trait Verbs: Clone + 'static {
     /// Returns the time since some point in the past.
     fn now(&self) -> Duration;
 
-    /// Runs a task of this place, until it ends or the place dies.
+    /// Runs a task of this place, until it ends or the place dies. A task of a machine that is gone
+    /// is dropped.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 }

@@ -3,5 +3,6 @@
 
 mod conformance;
 mod hostile;
+mod limits;
 mod processes;
 mod simulated;

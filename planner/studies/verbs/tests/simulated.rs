@@ -12,7 +12,7 @@ use std::time::Duration;
 
 fn world() -> World {
     let profile = built_in("bluefield2").expect("the default").expect("a profile");
-    World::new(&profile, 2, false, 1)
+    World::new(&profile, 3, false, 1)
 }
 
 /// Runs a task of a place until it has ended, and returns its result.
@@ -188,4 +188,88 @@ fn equal_seeds_give_equal_times() {
         (world.now(), outcome)
     };
     assert_eq!(run(), run());
+}
+
+/// Operations of a place on another one: a read and a write by each way, and a call.
+async fn faults(here: Simulated, to: Place) -> Vec<Option<Fault>> {
+    let mut faults = vec![];
+    for way in [Way::Nic, Way::Dma] {
+        faults.push(here.read(to.at(0), 8, way).await.err());
+        faults.push(here.write(to.at(0), vec![1; 8], way).await.err());
+    }
+    faults.push(here.call(to, vec![]).await.err());
+    faults
+}
+
+/// Begins all places, which answer calls, and returns the operations that fail between two.
+fn faults_between(is_plain: bool, from: Place, to: Place) -> Vec<Option<Fault>> {
+    let profile = built_in("bluefield2").expect("the default").expect("a profile");
+    let mut world = World::new(&profile, 2, is_plain, 1);
+    let [client, peer] = [Place::Client, Place::Peer].map(|place| [place(0), place(1)]);
+    let begun = [client, peer, [Place::Host, Place::Soc]].concat().into_iter().map(|place| {
+        let here = world.begin(place, 64);
+        let server = here.clone();
+        here.spawn(async move {
+            loop {
+                server.receive().await.answer(vec![]);
+            }
+        });
+        here
+    });
+    let begun: Vec<Simulated> = begun.collect();
+    let here = begun.into_iter().find(|here| here.place() == from).expect("it was begun");
+    result(&mut world, &here.clone(), faults(here, to))
+}
+
+#[test]
+fn places_without_a_connection_say_so() {
+    use Place::{Client, Host, Peer, Soc};
+    let none = |from, to| {
+        let fault = |operation| Some(Fault::NoPath { from, to, operation });
+        ["read", "write", "read", "write", "call"].map(fault).to_vec()
+    };
+    let all = vec![None; 5];
+    for is_plain in [false, true] {
+        assert_eq!(faults_between(is_plain, Client(0), Client(1)), none(Client(0), Client(1)));
+        for (from, to) in [(Client(0), Host), (Host, Client(0)), (Peer(0), Peer(1))] {
+            assert_eq!(faults_between(is_plain, from, to), all, "{from} {to}");
+        }
+        for place in [Client(0), Host, Soc, Peer(0)] {
+            assert_eq!(faults_between(is_plain, place, place), all, "{place}");
+        }
+    }
+    for (from, to) in [(Client(1), Soc), (Soc, Client(1)), (Soc, Host), (Host, Soc), (Peer(0), Soc)]
+    {
+        assert_eq!(faults_between(false, from, to), all, "{from} {to}");
+        assert_eq!(faults_between(true, from, to), none(from, to));
+    }
+    for from in [Host, Soc] {
+        let read = Some(Fault::NoPath { from, to: Peer(1), operation: "read" });
+        let written = vec![read.clone(), None, read, None, None];
+        assert_eq!(faults_between(false, from, Peer(1)), written, "other machines are written to");
+        assert_eq!(faults_between(true, from, Peer(1)), none(from, Peer(1)));
+    }
+    assert_eq!(
+        none(Client(1), Soc)[4].as_ref().expect("a fault").to_string(),
+        "client-1 has no call to soc"
+    );
+}
+
+#[test]
+#[should_panic(expected = "client-3, but 3 machines of clients")]
+fn a_machine_of_clients_that_does_not_exist_cannot_begin() {
+    world().begin(Place::Client(3), 0);
+}
+
+#[test]
+fn an_endless_sleep_does_not_end_first() {
+    let mut world = world();
+    let place = world.begin(Place::Host, 0);
+    for _ in 0..3 {
+        let sleeping = place.clone();
+        place.spawn(async move { sleeping.sleep(Duration::MAX).await });
+    }
+    let waiting = place.clone();
+    result(&mut world, &place, async move { waiting.sleep(Duration::from_secs(1)).await });
+    assert_eq!(world.now(), Duration::from_secs(1));
 }

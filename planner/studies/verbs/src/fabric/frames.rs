@@ -5,7 +5,7 @@
 //! |---|---|
 //! | 0-7 | number of the call |
 //! | 8-11 | length of the whole message in bytes |
-//! | 12 | kind: 1 call, 2 answer, 3 no answer, 4 the answer is too long |
+//! | 12 | kind: 1 call, 2 answer, 3 no answer, 4 the answer is too long, 5 too many answers |
 //! | 13-15 | zero |
 //! | 16- | a piece of the message, at most [`PIECE_BYTES`] |
 //!
@@ -33,6 +33,8 @@ pub enum Kind {
     NoAnswer = 3,
     /// The answer is longer than a message can be.
     TooLong = 4,
+    /// The answer was dropped, since too many bytes of others have not left yet.
+    TooMany = 5,
 }
 
 /// A message with the number of its call.
@@ -70,6 +72,11 @@ impl Sending {
     pub fn frame(&self) -> [&[u8]; 2] {
         let left = &self.contents[self.sent..];
         [&self.head, &left[..left.len().min(PIECE_BYTES)]]
+    }
+
+    /// Returns the length of the whole message in bytes.
+    pub fn bytes(&self) -> usize {
+        self.contents.len()
     }
 
     /// Continues after that frame. Returns whether it was the last one.
@@ -123,6 +130,7 @@ fn parse(head: &[u8; HEAD_BYTES]) -> Result<(Kind, u64, usize), Refusal> {
         2 => Kind::Answer,
         3 => Kind::NoAnswer,
         4 => Kind::TooLong,
+        5 => Kind::TooMany,
         _ => return Err(Refusal::Message("a message has an unknown kind")),
     };
     if rest != [0; 3] {

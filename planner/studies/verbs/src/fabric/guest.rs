@@ -96,11 +96,16 @@ impl<E: Endpoint> Guest<E> {
         self.ended.borrow_mut().get_or_insert(refusal);
     }
 
-    fn answer(&self, bytes: usize, message: Message) {
+    /// Sends an answer. One that would wait behind too many bytes of others is not kept.
+    fn answer(&self, bytes: usize, mut message: Message) {
         self.open.set(self.open.get() - 1);
         self.open_bytes.set(self.open_bytes.get() - bytes);
         if self.ended.borrow().is_some() {
             return;
+        }
+        let waiting = self.wire.borrow().waiting_bytes();
+        if waiting > 0 && waiting + message.contents.len() > CALL_BYTES_MAX {
+            message = Message { kind: Kind::TooMany, contents: vec![], ..message };
         }
         let sent = self.wire.borrow_mut().send(message);
         if let Err(refusal) = sent {

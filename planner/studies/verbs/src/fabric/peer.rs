@@ -21,7 +21,8 @@ use std::task::{Poll, Waker};
 
 /// Number of calls of a connection without an answer; more of them wait.
 pub const CALLS_MAX: usize = 1024;
-/// Number of bytes of their messages; a single one may have more.
+/// Number of bytes of their messages, and of answers that have not left; a single one may have
+/// more.
 pub const CALL_BYTES_MAX: usize = 64 << 20;
 
 /// Number of answers after which calls that wait for room look again.
@@ -90,7 +91,7 @@ impl<E: Endpoint> Peer<E> {
             let at = at + data.len() as u64;
             let piece = Transfers::<E>::piece(at, bytes - data.len());
             let buffer = self.operate(|| self.transfers.read(at, piece)).await?;
-            data.extend(self.transfers.take(buffer, at, piece));
+            data.extend(buffer.data(at, piece));
         }
         self.check_alive()?;
         Ok(data)
@@ -106,8 +107,7 @@ impl<E: Endpoint> Peer<E> {
         while done < data.len() {
             let at = at + done as u64;
             let piece = &data[done..done + Transfers::<E>::piece(at, data.len() - done)];
-            let buffer = self.operate(|| self.transfers.write(at, piece)).await?;
-            self.transfers.give_back(buffer);
+            self.operate(|| self.transfers.write(at, piece)).await?;
             done += piece.len();
         }
         self.check_alive()
@@ -153,6 +153,13 @@ impl<E: Endpoint> Peer<E> {
             Ok(Message { kind: Kind::Answer, contents, .. }) => Ok(contents),
             Ok(Message { kind: Kind::TooLong, .. }) => {
                 let reason = format!("the answer is longer than {MESSAGE_BYTES} B: split it");
+                Err(Fault::Broken { place, reason })
+            }
+            Ok(Message { kind: Kind::TooMany, .. }) => {
+                let reason = format!(
+                    "the answer has no room behind others of {CALL_BYTES_MAX} B together: \
+                     make fewer calls at the same time"
+                );
                 Err(Fault::Broken { place, reason })
             }
             Ok(_) => Err(Fault::Gone(place)),

@@ -73,7 +73,7 @@ impl Guests {
                 self.refuse(Refusal::Connections(GUESTS_MAX));
                 continue;
             }
-            let end = turns::now() + shared.options.patience;
+            let end = turns::now().saturating_add(shared.options.patience);
             match Greeting::accept(stream, shared.mine) {
                 Ok(greeting) => self.greetings.push((greeting, end)),
                 Err(refusal) => self.refuse(refusal),
@@ -255,7 +255,8 @@ fn wait<'a>(
     let mut entries: Vec<PollFd<'_>> =
         descriptors.map(|of| PollFd::from_borrowed_fd(of, PollFlags::IN)).collect();
     let nanoseconds = longest.subsec_nanos().into();
-    let longest = Timespec { tv_sec: longest.as_secs() as i64, tv_nsec: nanoseconds };
+    let tv_sec = i64::try_from(longest.as_secs()).unwrap_or(i64::MAX);
+    let longest = Timespec { tv_sec, tv_nsec: nanoseconds };
     match poll(&mut entries, Some(&longest)) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error),

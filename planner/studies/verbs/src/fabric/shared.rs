@@ -16,16 +16,22 @@ use crate::tasks::Tasks;
 use freeport_fabric::Endpoint;
 use freeport_fabric::shm::ShmEndpoint;
 use futures::channel::oneshot;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Time after which an attempt to connect to a place that is gone fails: a task that tries again
 /// and again does not keep others from running.
 const GONE: Duration = Duration::from_millis(1);
+/// Time between two attempts to connect to a place at which too many wait to be accepted. The
+/// system does not report when there is room.
+const RETRY: Duration = Duration::from_millis(1);
 
 /// The shared part of a node.
 pub struct Shared {
@@ -72,11 +78,18 @@ impl Shared {
     /// The place is gone, or refuses.
     pub(super) async fn connection(&self, to: Place) -> Connected {
         self.turns.breathe().await;
-        let begun = self.begin_connection(to);
-        let connected = match begun {
-            Ok(Begun::Open(peer)) => return Ok(peer),
-            Ok(Begun::Wait(connected)) => connected.await.unwrap_or(Err(Fault::Gone(to))),
-            Err(refusal) => Err(refusal.fault(to)),
+        let end = turns::now().saturating_add(self.options.patience);
+        let connected = loop {
+            let begun = self.begin_connection(to);
+            match begun {
+                Ok(Begun::Open(peer)) => return Ok(peer),
+                Ok(Begun::Wait(connected)) => {
+                    break connected.await.unwrap_or(Err(Fault::Gone(to)));
+                }
+                Ok(Begun::Full) if turns::now() < end => self.turns.sleep(RETRY).await,
+                Ok(Begun::Full) => break Err(Fault::Gone(to)),
+                Err(refusal) => break Err(refusal.fault(to)),
+            }
         };
         if connected.is_err() {
             self.turns.sleep(GONE).await;
@@ -98,10 +111,12 @@ impl Shared {
             }
             _ => {}
         }
-        let stream = UnixStream::connect(self.folder.join(format!("{to}.sock")))?;
+        let Some(stream) = connect(&self.folder.join(format!("{to}.sock")))? else {
+            return Ok(Begun::Full);
+        };
         let greeting = Some(Greeting::connect(stream, self.mine, to)?);
         let (sender, connected) = oneshot::channel();
-        let end = turns::now() + self.options.patience;
+        let end = turns::now().saturating_add(self.options.patience);
         let dial = Dial { greeting, end, waiting: vec![sender] };
         peers.insert(to, Connecting::Greeting(dial));
         Ok(Begun::Wait(connected))
@@ -171,4 +186,22 @@ impl Shared {
 enum Begun {
     Open(Rc<Peer<ShmEndpoint>>),
     Wait(oneshot::Receiver<Connected>),
+    /// Too many wait there to be accepted.
+    Full,
+}
+
+/// Connects to a socket, and never waits. None means that too many wait there to be accepted: the
+/// process has stopped, or has not had the time yet.
+fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) => {}
+        Err(Errno::AGAIN) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let stream = UnixStream::from(socket);
+    // The steps of the handshake have a time limit instead.
+    stream.set_nonblocking(false)?;
+    Ok(Some(stream))
 }

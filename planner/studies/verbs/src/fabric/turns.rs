@@ -53,7 +53,7 @@ impl Turns {
 
     /// Waits for a time.
     pub async fn sleep(&self, time: Duration) {
-        let end = now() + time;
+        let end = now().saturating_add(time);
         let number = self.number.replace(self.number.get() + 1);
         poll_fn(|context| {
             if now() >= end {

@@ -19,6 +19,7 @@ pub struct Wire<E: Endpoint> {
     sender: MessageSender<WindowOf<E>, InboxOf<E>>,
     receiver: MessageReceiver<InboxOf<E>, WindowOf<E>>,
     outbox: VecDeque<Sending>,
+    outbox_bytes: usize,
     assembly: Assembly,
     buffer: Vec<u8>,
 }
@@ -32,7 +33,8 @@ impl<E: Endpoint> Wire<E> {
     ) -> Self {
         let (sender, receiver) = (MessageSender::new(ends.0), MessageReceiver::new(ends.1));
         let (outbox, assembly) = (VecDeque::new(), Assembly::default());
-        Self { endpoint, channel, sender, receiver, outbox, assembly, buffer: vec![0; FRAME_BYTES] }
+        let (outbox_bytes, buffer) = (0, vec![0; FRAME_BYTES]);
+        Self { endpoint, channel, sender, receiver, outbox, outbox_bytes, assembly, buffer }
     }
 
     /// Returns the number of messages that the ring had no room for yet.
@@ -40,11 +42,17 @@ impl<E: Endpoint> Wire<E> {
         self.outbox.len()
     }
 
+    /// Returns the number of bytes of these messages, each counted whole until all of it has left.
+    pub fn waiting_bytes(&self) -> usize {
+        self.outbox_bytes
+    }
+
     /// Sends a message, as soon as there is room.
     ///
     /// # Errors
     /// The peer broke the protocol.
     pub fn send(&mut self, message: Message) -> Result<(), Refusal> {
+        self.outbox_bytes += message.contents.len();
         self.outbox.push_back(Sending::new(message));
         self.flush().map(|_| ())
     }
@@ -64,6 +72,7 @@ impl<E: Endpoint> Wire<E> {
             }
             is_busy = true;
             if sending.advance() {
+                self.outbox_bytes -= sending.bytes();
                 self.outbox.pop_front();
             }
         }

@@ -3,8 +3,13 @@
 //!
 //! Operations pass the stages of their path and compete there; the model has the time, this room
 //! the bytes. Longer data are read and written in two parts, one when the operation begins and one
-//! when it is done, so that others see torn data. Paths between other machines are not in the
-//! model: they take the time of their network, and compete with nothing.
+//! when it is done, so that others see torn data.
+//!
+//! - Connections to clients, and most of those with other machines, are not in the model: they take
+//!   the time of their network, and compete with nothing.
+//! - Operations of a place on itself take no time but that of a message's receiver.
+//! - Places without a connection, such as two clients, refuse with
+//!   [`Fault::NoPath`](crate::Fault::NoPath).
 
 mod place;
 mod steps;
@@ -35,6 +40,7 @@ pub struct World {
 struct Shared {
     profile: Profile,
     is_plain: bool,
+    clients: u32,
     session: RefCell<Session>,
     waiting: RefCell<HashMap<u64, oneshot::Sender<()>>>,
     places: RefCell<BTreeMap<Place, Rc<State>>>,
@@ -51,6 +57,7 @@ impl World {
         let shared = Shared {
             profile: profile.clone(),
             is_plain,
+            clients,
             session: RefCell::new(Session::new(profile, clients, is_plain, seed)),
             waiting: RefCell::default(),
             places: RefCell::default(),
@@ -63,7 +70,14 @@ impl World {
 
     /// Begins a place with this number of bytes of memory. One that has died before, or is alive,
     /// begins anew: its memory is zero, and its file stays.
+    ///
+    /// # Panics
+    /// The place is a machine of clients whose number the world does not have.
     pub fn begin(&self, place: Place, memory_bytes: usize) -> Simulated {
+        if let Place::Client(number) = place {
+            let clients = self.shared.clients;
+            assert!(u32::from(number) < clients, "{place}, but {clients} machines of clients");
+        }
         self.kill(place);
         let mut places = self.shared.places.borrow_mut();
         let state = places.entry(place).or_default();

@@ -3,7 +3,7 @@
 
 use super::Shared;
 use super::place::{SimulatedMemory, SimulatedStable, State};
-use super::steps::GONE;
+use super::steps::{GONE, picoseconds};
 use crate::fault::Fault;
 use crate::place::{Address, Place, Way};
 use crate::verbs::{Call, Memory, Verbs};
@@ -68,11 +68,11 @@ impl Verbs for Simulated {
     }
 
     async fn read(&self, from: Address, bytes: usize, way: Way) -> Result<Vec<u8>, Fault> {
+        let between = self.shared.between([self.place, from.place], way, Operation::Read)?;
         let (other, life) = self.memory_of(from, bytes).await?;
         let first = first_part(bytes);
         let mut data = other.memory.load(from.at, first);
-        let ends = [self.place, from.place];
-        self.shared.operate(ends, way, Operation::Read, bytes).await;
+        self.shared.operate(between, self.place, Operation::Read, bytes).await;
         if other.life() != Some(life) {
             return Err(Fault::Gone(from.place));
         }
@@ -81,11 +81,11 @@ impl Verbs for Simulated {
     }
 
     async fn write(&self, to: Address, data: Vec<u8>, way: Way) -> Result<(), Fault> {
+        let between = self.shared.between([self.place, to.place], way, Operation::Write)?;
         let (other, life) = self.memory_of(to, data.len()).await?;
         let first = first_part(data.len());
         other.memory.store(to.at, &data[..first]);
-        let ends = [self.place, to.place];
-        self.shared.operate(ends, way, Operation::Write, data.len()).await;
+        self.shared.operate(between, self.place, Operation::Write, data.len()).await;
         if other.life() != Some(life) {
             return Err(Fault::Gone(to.place));
         }
@@ -94,9 +94,10 @@ impl Verbs for Simulated {
     }
 
     async fn call(&self, to: Place, message: Vec<u8>) -> Result<Vec<u8>, Fault> {
-        let (other, life) = self.other(to).await?;
         let ends = [self.place, to];
-        self.shared.message(ends, message.len()).await;
+        let between = self.shared.between(ends, Way::Nic, Operation::Send)?;
+        let (other, life) = self.other(to).await?;
+        self.shared.message(between, ends, message.len()).await;
         if other.life() != Some(life) {
             return Err(Fault::Gone(to));
         }
@@ -108,7 +109,7 @@ impl Verbs for Simulated {
             self.shared.wait(GONE).await;
             return Err(Fault::Gone(to));
         };
-        self.shared.answer(ends, answer.len()).await;
+        self.shared.answer(between, self.place, answer.len()).await;
         Ok(answer)
     }
 
@@ -131,12 +132,12 @@ impl Verbs for Simulated {
             Place::Soc => Side::Soc,
             Place::Peer(_) => Side::Peer,
         };
-        let time = time.as_nanos() as u64 * 1000;
+        let time = picoseconds(time);
         self.shared.step(Step::Work { side, time }, 0).await;
     }
 
     async fn sleep(&self, time: Duration) {
-        self.shared.wait(time.as_nanos() as u64 * 1000).await;
+        self.shared.wait(picoseconds(time)).await;
     }
 
     fn now(&self) -> Duration {

@@ -59,8 +59,9 @@ pub async fn places_begin_anew_with_their_file<V: Verbs>(here: V, stage: Stage) 
     }
 }
 
-/// The file has some of the data, from the start on, and it has no more of them later.
-pub async fn an_append_that_was_cut_off_stays_so<V: Verbs>(here: V, stage: Stage) {
+/// The file has some of the data, from the start on, and it has no more of them later. Whether the
+/// death has cut off an append depends on the machine; see the tests of the simulated one.
+pub async fn a_file_that_a_death_has_left_stays_so<V: Verbs>(here: V, stage: Stage) {
     let mut before = 0;
     for _ in 0..3 {
         stage.serve(Place::Soc).await;

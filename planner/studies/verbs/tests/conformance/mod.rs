@@ -128,7 +128,7 @@ macro_rules! conform {
             absent_places_are_gone
             calls_of_a_place_that_dies_fail
             places_begin_anew_with_their_file
-            an_append_that_was_cut_off_stays_so
+            a_file_that_a_death_has_left_stays_so
             files_are_cut
         );
     };
