@@ -104,13 +104,17 @@ impl Source {
     }
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // The target of a symbolic link is replaced, and not the link.
-    let path = path.canonicalize()?;
-    let meta = fs::metadata(&path)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    let written = write_new(&new, text, &meta).and_then(|()| fs::rename(&new, &path));
+/// Writes a file beside the one of this path, and gives it that name. A file keeps its permissions
+/// and, if this user may set it, its owner. What is no file, such as a pipe, is written to.
+///
+/// # Errors
+/// The file cannot be written. An old one is then unchanged.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let (path, new, meta) = places(path);
+    if meta.as_ref().is_some_and(|meta| !meta.is_file()) {
+        return fs::write(path, text);
+    }
+    let written = write_new(&new, text, meta.as_ref()).and_then(|()| fs::rename(&new, &path));
     if written.is_err() {
         // A failure to remove the new file is not worth a message of its own.
         let _ = fs::remove_file(&new);
@@ -118,12 +122,37 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-fn write_new(path: &Path, text: &str, like: &fs::Metadata) -> io::Result<()> {
+/// Checks that [`replace`] could write this file, and leaves nothing behind.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn check_replace(path: &Path) -> io::Result<()> {
+    let (path, new, meta) = places(path);
+    if meta.is_some_and(|meta| !meta.is_file()) {
+        return fs::OpenOptions::new().write(true).open(path).map(drop);
+    }
+    write_new(&new, "", None)?;
+    fs::remove_file(new)
+}
+
+/// Returns the path of a file, which is the target of a symbolic link and not the link; the path of
+/// a new file beside it; and the metadata of an old one.
+fn places(path: &Path) -> (PathBuf, PathBuf, Option<fs::Metadata>) {
+    let meta = fs::metadata(path).ok();
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    (path, new, meta)
+}
+
+fn write_new(path: &Path, text: &str, like: Option<&fs::Metadata>) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
-    // Fails unless this user is root or already the owner.
-    let _ = chown(path, Some(like.uid()), Some(like.gid()));
-    file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
+    if let Some(like) = like {
+        // Fails unless this user is root or already the owner.
+        let _ = chown(path, Some(like.uid()), Some(like.gid()));
+        file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
+    }
     file.sync_all()
 }
 
@@ -164,5 +193,31 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_dir(top.path()).unwrap().count(), 2, "nothing is left over");
+    }
+
+    #[test]
+    fn files_are_replaced_at_once_and_checks_leave_nothing() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |name: &str| top.path().join(name);
+        let names = || fs::read_dir(top.path()).unwrap().count();
+        check_replace(&at("new")).unwrap();
+        assert_eq!(names(), 0);
+        replace(&at("new"), "one").unwrap();
+        symlink(at("new"), at("link")).unwrap();
+        fs::set_permissions(at("new"), fs::Permissions::from_mode(0o600)).unwrap();
+        check_replace(&at("link")).unwrap();
+        replace(&at("link"), "two").unwrap();
+        assert_eq!(fs::read_to_string(at("new")).unwrap(), "two");
+        assert_eq!(fs::metadata(at("new")).unwrap().mode() & 0o777, 0o600);
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(names(), 2);
+        for path in [at("none/new"), top.path().to_owned()] {
+            assert!(check_replace(&path).is_err() && replace(&path, "").is_err());
+        }
+        assert_eq!(names(), 2);
+        // A device is not replaced by a file.
+        check_replace(Path::new("/dev/null")).unwrap();
+        replace(Path::new("/dev/null"), "text").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 }

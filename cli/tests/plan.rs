@@ -117,6 +117,15 @@ fn a_profile_is_held_against_the_study() {
     assert!(!is_good && text.contains("missed"), "{text}");
 }
 
+/// Operations and modes that parameters are fitted to.
+const MEASURED: [(&str, &str); 5] = [
+    ("read", "latency"),
+    ("read", "rate"),
+    ("write", "rate"),
+    ("send", "rate"),
+    ("fetch_add", "rate"),
+];
+
 #[test]
 fn this_machine_is_probed_and_estimated() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -126,7 +135,12 @@ fn this_machine_is_probed_and_estimated() {
     let (text, error, is_good) = run(&[&short[..], &["--out", profile, "--csv", table]].concat());
     assert!(is_good && text.contains("points were measured"), "{text}{error}");
     let csv = std::fs::read_to_string(table).expect("a table");
-    assert!(csv.starts_with("transport,operation,mode,bytes,") && csv.lines().count() > 50);
+    let head = csv.lines().next().expect("names of columns");
+    assert!(head.starts_with("transport,operation,mode,bytes,"), "{csv}");
+    assert!(head.contains(",quiet_median_ns,group_p99_ns,"), "{csv}");
+    for (operation, mode) in MEASURED {
+        assert!(csv.contains(&format!("shm,{operation},{mode},")), "{operation} {mode}: {csv}");
+    }
     let (text, _, is_good) = run(&["profile", "--profile", profile, "--check"]);
     assert!(is_good && text.contains("parameters, of which"), "{text}");
     let (text, ..) = run(&["profile", "--profile", profile, "--json"]);
@@ -151,6 +165,7 @@ fn this_machine_is_probed_and_estimated() {
         (&["--path", "1"][..], "has no path 1; its path is shm"),
         (&["--path", "shm", "--range", "1GiB"], "between 64 and 4194304, and not 1073741824"),
         (&["--path", "shm", "--machines", "2"], "leave out --machines"),
+        (&["--path", "shm", "--threads", "4000"], "the number of threads has to be between 1 and"),
         (&["--path", "4"], "dma-h2s; shm in a profile of a machine"),
         (&["--path", "shm", "--profile", "bluefield2"], "cannot be used multiple times"),
     ] {
@@ -175,7 +190,11 @@ fn estimates_are_held_against_measurements() {
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let checked: Vec<&Value> =
         points.iter().filter(|point| !point["estimated_ns"].is_null()).collect();
-    assert!(points.len() > 100 && checked.len() > 40, "{text}{error}");
+    for (operation, mode) in MEASURED.into_iter().chain([("compare_swap", "rate")]) {
+        let is_there = |point: &Value| point["operation"] == operation && point["mode"] == mode;
+        assert!(checked.iter().any(|point| is_there(point)), "{operation} {mode}: {text}{error}");
+    }
+    assert!(checked.len() < points.len(), "{text}{error}");
     for point in checked {
         let deviation = point["deviation"].as_f64().expect("a deviation");
         assert_eq!(point["is_within"], deviation.abs() <= 0.15, "{point}");
@@ -186,6 +205,18 @@ fn estimates_are_held_against_measurements() {
     ] {
         let (_, error, is_good) = run(&[&["probe"], &arguments[..]].concat());
         assert!(!is_good && error.contains(reason), "{error}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("machine.toml");
+    let file = file.to_str().expect("a path");
+    // A measurement that fails leaves no files.
+    for (arguments, reason) in [
+        (["--csv", file], "--out and --csv are the same file"),
+        (["--seconds", "1e9"], "the time has to be above 0"),
+    ] {
+        let (_, error, is_good) = run(&[&["probe", "--out", file], &arguments[..]].concat());
+        assert!(!is_good && error.contains(reason), "{error}");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
     }
     let out = ["--out", "/nowhere/machine.toml"];
     let (_, error, is_good) = run(&[&short[..5], &out[..]].concat());

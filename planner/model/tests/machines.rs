@@ -13,7 +13,9 @@ fn machine() -> Machine {
         ("measured.cores", 2.0),
         ("measured.payload", 1_048_576.0),
         ("measured.range", 524_288.0),
+        ("measured.message", 16_384.0),
         ("measured.batch", 64.0),
+        ("measured.threads", 2.0),
         ("cache.near", 32.0),
         ("cache.middle", 1024.0),
         ("cache.last", 32_768.0),
@@ -172,6 +174,7 @@ fn requests_outside_of_the_measurement_are_refused() {
     let machine = machine();
     let refused = |request: Request| machine.estimate(request).expect_err("no estimate");
     let read = request(Operation::Read, 64, 1, 1 << 20, 1);
+    let send = Request { operation: Operation::Send, ..read };
     for (request, name, least, most) in [
         (Request { bytes: 4, ..read }, "the payload in bytes", 8, 1 << 20),
         (Request { bytes: 2 << 20, ..read }, "the payload in bytes", 8, 1 << 20),
@@ -179,7 +182,10 @@ fn requests_outside_of_the_measurement_are_refused() {
         (Request { batch: 65, ..read }, "the batch", 1, 64),
         (Request { range: 32, ..read }, "the range in bytes", 64, 512 << 20),
         (Request { range: 1 << 40, ..read }, "the range in bytes", 64, 512 << 20),
-        (Request { threads: 0, ..read }, "the number of threads", 1, 4096),
+        (Request { threads: 0, ..read }, "the number of threads", 1, 2),
+        (Request { threads: 3, ..read }, "the number of threads", 1, 2),
+        (Request { bytes: 16_392, ..send }, "the payload in bytes", 8, 16_384),
+        (Request { threads: 3, bytes: 8, ..send }, "the number of threads", 1, 2),
     ] {
         let RequestError::Range { name: found, least: low, most: high, .. } = refused(request)
         else {

@@ -27,6 +27,23 @@ pub struct Check {
     pub points: Vec<Compared>,
 }
 
+/// Points of one operation and mode, by one thread or by several.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Group {
+    /// The operation.
+    pub operation: Operation,
+    /// The mode.
+    pub mode: Mode,
+    /// Whether several threads posted requests.
+    pub has_threads: bool,
+    /// Number of points.
+    pub points: usize,
+    /// Number of points that are within the accepted deviation.
+    pub within: usize,
+    /// Median deviation without signs, as a part of the measured time.
+    pub median: f64,
+}
+
 impl Compared {
     /// Returns the deviation of the estimate, as a part of the measured time.
     pub fn deviation(&self) -> f64 {
@@ -45,18 +62,33 @@ impl Check {
         self.points.iter().filter(|point| point.is_within()).count()
     }
 
-    /// Returns the median deviation of an operation's points, without signs; none without points.
-    pub fn median(&self, operation: Operation) -> Option<f64> {
-        let of = |point: &&Compared| point.point.kind.operation() == operation;
-        let deviations = self.points.iter().filter(of).map(|point| point.deviation().abs());
-        let mut deviations: Vec<f64> = deviations.collect();
-        (!deviations.is_empty()).then(|| quantile(&mut deviations, 0.5))
+    /// Returns the points by operation, by mode, and by whether several threads measured them.
+    /// Groups without points are left out.
+    pub fn groups(&self) -> Vec<Group> {
+        let all = Operation::ALL.into_iter().flat_map(|operation| {
+            let of_mode = move |mode| [false, true].map(|is_shared| (operation, mode, is_shared));
+            [Mode::Latency, Mode::Rate].into_iter().flat_map(of_mode)
+        });
+        all.filter_map(|key| self.group(key)).collect()
     }
 
-    /// Returns whether the median deviation of each operation is accepted.
+    fn group(&self, (operation, mode, has_threads): (Operation, Mode, bool)) -> Option<Group> {
+        let is_in = |compared: &&Compared| {
+            let point = compared.point;
+            let is_operation = point.kind.operation() == operation && point.mode == mode;
+            is_operation && (point.threads > 1) == has_threads
+        };
+        let points: Vec<&Compared> = self.points.iter().filter(is_in).collect();
+        let mut deviations: Vec<f64> = points.iter().map(|it| it.deviation().abs()).collect();
+        let within = points.iter().filter(|point| point.is_within()).count();
+        let median = quantile(&mut deviations, 0.5);
+        let group = Group { operation, mode, has_threads, points: points.len(), within, median };
+        (!points.is_empty()).then_some(group)
+    }
+
+    /// Returns whether the median deviation of each group is accepted.
     pub fn is_passed(&self) -> bool {
-        let medians = Operation::ALL.into_iter().filter_map(|operation| self.median(operation));
-        medians.into_iter().all(|median| median <= ACCEPTED)
+        self.groups().iter().all(|group| group.median <= ACCEPTED)
     }
 }
 
@@ -69,7 +101,7 @@ pub fn check(machine: &Machine, samples: &[Sample]) -> Result<Check, RequestErro
         let point = sample.point;
         let estimate = machine.estimate(point.request())?;
         let (measured, estimated) = match point.mode {
-            Mode::Latency => (sample.median, estimate.latency),
+            Mode::Latency => (sample.quiet_median, estimate.latency),
             Mode::Rate => (sample.between, 1e3 / estimate.rate),
         };
         Ok(Compared { point, measured, estimated })

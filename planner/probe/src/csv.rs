@@ -5,8 +5,8 @@ use crate::point::Point;
 use crate::sample::Sample;
 
 /// Names of the columns.
-const HEAD: &str = "transport,operation,mode,bytes,batch,range_bytes,threads,median_ns,p99_ns,\
-                    group,millions_per_second,gbps\n";
+const HEAD: &str = "transport,operation,mode,bytes,batch,range_bytes,threads,quiet_median_ns,\
+                    group_p99_ns,group,millions_per_second,gbps\n";
 
 /// Returns samples over a transport as CSV, with the names of the columns.
 pub fn csv(transport: &str, samples: &[Sample]) -> String {
@@ -17,8 +17,8 @@ pub fn csv(transport: &str, samples: &[Sample]) -> String {
             "{transport},{},{},{bytes},{batch},{range},{threads},{:.2},{:.2},{},{:.6},{gbps:.3}\n",
             kind.name(),
             mode.name(),
-            sample.median,
-            sample.p99,
+            sample.quiet_median,
+            sample.group_p99,
             sample.group,
             sample.rate(),
         )

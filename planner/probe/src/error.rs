@@ -32,6 +32,19 @@ pub enum Error {
         /// Largest accepted value.
         most: u64,
     },
+    /// More memory than is available.
+    #[error(
+        "{threads} threads with ranges of {range} bytes each need more memory than the {available} \
+         bytes that are available; choose a smaller range, or end other programs"
+    )]
+    Memory {
+        /// Number of threads, each with a range of its own.
+        threads: u32,
+        /// The largest range in bytes.
+        range: u64,
+        /// Available memory in bytes, also by limits of control groups.
+        available: u64,
+    },
     /// A point that cannot be measured.
     #[error("{0} cannot be measured: {1}")]
     Point(String, &'static str),

@@ -2,6 +2,7 @@
 //! This machine as the system describes it: its name, cores, caches and memory.
 
 use crate::error::Error;
+use crate::memory;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs;
 use std::path::Path;
@@ -28,7 +29,9 @@ pub struct Host {
     pub middle: u64,
     /// Size of the last-level cache, in bytes.
     pub last: u64,
-    /// Memory that is available, in bytes.
+    /// Whether the system reports its caches. Otherwise, their sizes are assumed.
+    pub reports_caches: bool,
+    /// Memory that is available, in bytes: by the system, and by limits of control groups.
     pub memory: u64,
 }
 
@@ -39,15 +42,17 @@ impl Host {
     /// It does not say which cores may be used.
     pub fn ask() -> Result<Self, Error> {
         let cores = cores()?;
-        let [near, middle, last] = caches(Path::new(CACHES));
+        let reported = caches(Path::new(CACHES));
+        let reports_caches = reported.is_some();
+        let [near, middle, last] = reported.unwrap_or([NEAR, MIDDLE, LAST]);
         let text = |file: &str| fs::read_to_string(file).unwrap_or_default();
-        let memory = kib_after(&text("/proc/meminfo"), "MemAvailable:").unwrap_or(0);
+        let memory = memory::available().unwrap_or(0);
         let processor = text("/proc/cpuinfo");
         let model = processor.lines().find_map(|line| line.strip_prefix("model name"));
         let model = model.map_or("unknown processor", |it| it.trim_start_matches([' ', '\t', ':']));
         let kernel = text("/proc/sys/kernel/osrelease");
         let name = format!("{model}, {} cores, Linux {}", cores.len(), kernel.trim());
-        Ok(Self { name, cores, near, middle, last, memory })
+        Ok(Self { name, cores, near, middle, last, reports_caches, memory })
     }
 }
 
@@ -68,10 +73,11 @@ pub fn pin_to(core: usize) {
     }
 }
 
-/// Returns the sizes of the nearest data cache, of the largest private one, and of the last one.
-fn caches(folder: &Path) -> [u64; 3] {
-    let Ok(entries) = fs::read_dir(folder) else { return [NEAR, MIDDLE, LAST] };
-    let mut found: Vec<(u32, u64)> = entries
+/// Returns the sizes of the nearest data cache, of the largest private one, and of the last one;
+/// none if the system does not report them.
+fn caches(folder: &Path) -> Option<[u64; 3]> {
+    let mut found: Vec<(u32, u64)> = fs::read_dir(folder)
+        .ok()?
         .filter_map(|entry| {
             let read = |name: &str| fs::read_to_string(entry.as_ref().ok()?.path().join(name)).ok();
             let is_for_data = read("type")?.trim() != "Instruction";
@@ -81,10 +87,13 @@ fn caches(folder: &Path) -> [u64; 3] {
         .collect();
     found.sort_unstable();
     match found[..] {
-        [] => [NEAR, MIDDLE, LAST],
-        [(_, near)] => [near, near, near],
-        [(_, near), (_, last)] => [near, last, last],
-        [(_, near), .., (_, middle), (_, last)] => [near, middle.max(near), last.max(middle)],
+        [] => None,
+        [(_, near)] => Some([near, near, near]),
+        [(_, near), (_, last)] => Some([near, last.max(near), last.max(near)]),
+        [(_, near), .., (_, middle), (_, last)] => {
+            let middle = middle.max(near);
+            Some([near, middle, last.max(middle)])
+        }
     }
 }
 
@@ -100,12 +109,6 @@ fn size_of_text(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift).filter(|size| *size > 0)
 }
 
-/// Returns the bytes of a line such as `MemAvailable:  1024 kB`.
-fn kib_after(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,8 +118,7 @@ mod tests {
         let sizes = ["48K", "2M", "1G", "100", "", "K", "-1K"].map(size_of_text);
         let expected = [Some(48 << 10), Some(2 << 20), Some(1 << 30), Some(100), None, None, None];
         assert_eq!(sizes, expected);
-        assert_eq!(kib_after("A: 1 kB\nMemAvailable:   24 kB\n", "MemAvailable:"), Some(24 << 10));
-        assert_eq!(caches(Path::new("/nowhere")), [NEAR, MIDDLE, LAST]);
+        assert_eq!(caches(Path::new("/nowhere")), None);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub mod error;
 pub mod fit;
 pub mod host;
 pub mod measure;
+pub mod meeting;
+mod memory;
 pub mod partner;
 pub mod point;
 pub mod points;
@@ -24,7 +26,7 @@ pub mod requester;
 pub mod responder;
 pub mod sample;
 
-pub use check::{Check, Compared, check};
+pub use check::{Check, Compared, Group, check};
 pub use error::Error;
 pub use fit::fit;
 pub use host::Host;

@@ -4,10 +4,12 @@
 
 use crate::error::Error;
 use crate::host::{Host, pin_to};
+use crate::meeting::Meeting;
 use crate::partner::Partner;
 use crate::point::{Kind, Point};
 use crate::sample::{Sample, Visit};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -28,9 +30,10 @@ pub struct Settings<'a> {
 }
 
 /// A visit of a point.
-#[derive(Clone, Copy)]
 struct Order {
     point: Point,
+    /// All threads of the visit.
+    meeting: Arc<Meeting>,
     time: Duration,
     /// Whether threads and processes of the point have to share cores.
     shares_core: bool,
@@ -39,7 +42,7 @@ struct Order {
 /// A thread that posts requests to a process of its own.
 struct Worker {
     orders: Sender<Order>,
-    results: Receiver<Result<Visit, Error>>,
+    results: Receiver<Result<Option<Visit>, Error>>,
 }
 
 /// Measures points. `on_visit` gets the share of visits that are done, from 0 to 1, and the next
@@ -84,8 +87,8 @@ pub fn measure(
                 let done = f64::from(round) * points.len() as f64 + done as f64;
                 let point = points[*number];
                 on_visit(done / visits, &point);
-                let order = Order { point, time, shares_core: shares_core(host, &point) };
-                found[*number].push(visit(&workers, order)?);
+                let workers = &workers[..point.threads as usize];
+                found[*number].push(visit(workers, point, time, shares_core(host, &point))?);
             }
         }
         let sample = |(point, visits): (&Point, Vec<_>)| {
@@ -101,15 +104,27 @@ fn shares_core(host: &Host, point: &Point) -> bool {
     sides * point.threads as usize > host.cores.len()
 }
 
-/// Lets the first workers visit a point at the same time.
-fn visit(workers: &[Worker], order: Order) -> Result<Vec<Visit>, Error> {
-    let workers = &workers[..order.point.threads as usize];
+/// Lets workers visit a point at the same time.
+fn visit(
+    workers: &[Worker],
+    point: Point,
+    time: Duration,
+    shares_core: bool,
+) -> Result<Vec<Visit>, Error> {
+    let meeting = Arc::new(Meeting::new(workers.len()));
     for worker in workers {
-        worker.orders.send(order).map_err(|_| Error::Thread)?;
+        let order = Order { point, meeting: Arc::clone(&meeting), time, shares_core };
+        if worker.orders.send(order).is_err() {
+            // The thread panicked, and others may wait for it already.
+            meeting.call_off();
+        }
     }
     // All results are received, so that no worker is left behind.
     let results: Vec<_> = workers.iter().map(|worker| worker.results.recv()).collect();
-    results.into_iter().map(|result| result.map_err(|_| Error::Thread)?).collect()
+    let visits = results.into_iter().map(|result| result.map_err(|_| Error::Thread)?);
+    let visits: Vec<Option<Visit>> = visits.collect::<Result<_, _>>()?;
+    // A meeting is off only if a thread failed: its error was returned.
+    visits.into_iter().collect::<Option<_>>().ok_or(Error::Thread)
 }
 
 impl Worker {
@@ -130,14 +145,15 @@ impl Worker {
             pin_to(core);
             let mut partner = None;
             // The process begins with the first order, and its memory is touched when it is needed.
-            while let Ok(Order { point, time, shares_core }) = inbox.recv() {
+            while let Ok(Order { point, meeting, time, shares_core }) = inbox.recv() {
+                let place = meeting.join();
                 let result = match &mut partner {
                     Some(partner) => Ok(partner),
                     none => Partner::start(command(), other, range, payload)
                         .map(|started| none.insert(started)),
                 };
-                let visit =
-                    result.and_then(|partner| partner.requester.visit(&point, time, shares_core));
+                let visit = result
+                    .and_then(|partner| partner.requester.visit(&point, time, shares_core, place));
                 if outbox.send(visit).is_err() {
                     return;
                 }

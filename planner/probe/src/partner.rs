@@ -13,6 +13,11 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Longest time until the second process has started and connected. A loaded machine may take
+/// seconds to start it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that answers, with an endpoint to it. It is killed when this is dropped.
 pub struct Partner {
@@ -101,7 +106,7 @@ pub fn respond() -> Result<(), Error> {
     answer(&endpoint, &region, &target)
 }
 
-/// Options with room for the data of all messages of a batch.
+/// Options with room for the data of all messages of a batch, and time for the start of a process.
 fn options() -> Options {
-    Options::with_capacity(64 * BATCH_MAX as usize)
+    Options { patience: PATIENCE, ..Options::with_capacity(64 * BATCH_MAX as usize) }
 }

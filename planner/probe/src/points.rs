@@ -17,7 +17,8 @@ const BATCHED: [u64; 2] = [8, 512];
 pub const PAYLOAD_MAX: u64 = 1 << 20;
 /// Payloads of messages, in bytes: fitted ones and checked ones.
 const MESSAGES: [[u64; 4]; 2] = [[8, 1024, 4096, 16_384], [64, 256, 2048, 8192]];
-/// Batches of messages: fitted ones and checked ones.
+/// Batches of messages: fitted ones and checked ones. The longest batch is fitted as well, with
+/// few bytes.
 const MESSAGE_BATCHES: [[u32; 2]; 2] = [[1, 16], [1, 4]];
 /// Most threads that are measured.
 const THREADS_MAX: usize = 8;
@@ -42,13 +43,17 @@ pub struct Points {
 /// Chooses points by the caches of a machine. `largest` limits the ranges of addresses, in bytes.
 ///
 /// # Errors
-/// `largest` is too small or too large.
+/// `largest` is too small or too large, or needs more memory than is available.
 pub fn points(host: &Host, largest: Option<u64>) -> Result<Points, Error> {
     let threads = host.cores.len().min(THREADS_MAX) as u32;
     let usual = (host.memory / MEMORY_SHARE / u64::from(threads)).clamp(RANGE_MIN, RANGE_USUAL);
     let largest = largest.unwrap_or(usual);
     if !(RANGE_MIN..=RANGE_MAX).contains(&largest) {
         return Err(Error::Range { value: largest, least: RANGE_MIN, most: RANGE_MAX });
+    }
+    // If the system does not say how much memory is available, any range is accepted.
+    if host.memory > 0 && largest.saturating_mul(threads.into()) > host.memory {
+        return Err(Error::Memory { threads, range: largest, available: host.memory });
     }
     let fitted = ranges(host, largest);
     let between: Vec<u64> = fitted.windows(2).map(|pair| between(pair[0], pair[1])).collect();
@@ -99,10 +104,13 @@ fn fitted_points(ranges: &[u64], threads: u32) -> Vec<Point> {
         let bytes = if 4 * 4096 <= range { 4096 } else { 512 };
         points.push(point(Kind::Read, Mode::Rate, bytes, 1, range));
         if threads > 1 {
-            points.push(Point { threads, ..point(Kind::Read, Mode::Rate, bytes, 1, range) });
+            // Two payloads, so that a disturbed point is not the only one of its range.
+            let read = |bytes| Point { threads, ..point(Kind::Read, Mode::Rate, bytes, 1, range) };
+            points.extend([512, bytes].map(read));
         }
     }
     points.extend(messages(0));
+    points.push(point(Kind::Send, Mode::Rate, 8, BATCH_MAX, 4096));
     points.push(Point { threads, ..point(Kind::Send, Mode::Rate, 8, MESSAGE_BATCHES[0][1], 4096) });
     let mut seen = BTreeSet::new();
     points.retain(|point| seen.insert(*point));

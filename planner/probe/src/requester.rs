@@ -2,6 +2,7 @@
 //! The side that posts requests, over any transport, and measures their time in groups.
 
 use crate::error::Error;
+use crate::meeting::Place;
 use crate::point::{Kind, Mode, Point};
 use crate::responder::{Call, spins};
 use crate::sample::Visit;
@@ -64,18 +65,38 @@ impl<E: Endpoint> Requester<E> {
         }
     }
 
-    /// Measures a point for about this time. `shares_core` is whether the two sides of a message
-    /// may have to share a core.
+    /// Measures a point for about this time, together with all threads of the
+    /// meeting in which it has this place. `shares_core`
+    /// is whether the two sides of a message may have to share a core. Returns none if another
+    /// thread failed.
     ///
     /// # Errors
-    /// The fabric refuses an operation, or the other side is gone.
+    /// The fabric refuses an operation, or the other side is gone. The meeting is called off.
     pub fn visit(
         &mut self,
         point: &Point,
         time: Duration,
         shares_core: bool,
-    ) -> Result<Visit, Error> {
+        mut place: Place<'_>,
+    ) -> Result<Option<Visit>, Error> {
         self.shares_core = shares_core;
+        let group = self.prepare(point, time)?;
+        place.prepared();
+        // Requests without times: all threads load the machine before one of them measures.
+        while !place.may_begin() {
+            self.group(point, group)?;
+        }
+        let visit = self.measure(point, time, group)?;
+        place.done();
+        // Others measure beside the same load until the end.
+        while !place.may_end() {
+            self.group(point, group)?;
+        }
+        Ok((!place.is_off()).then_some(visit))
+    }
+
+    /// Warms up, and returns the number of requests of a group.
+    fn prepare(&mut self, point: &Point, time: Duration) -> Result<u64, Error> {
         if point.kind != Kind::Send {
             self.warm(point)?;
         }
@@ -88,6 +109,13 @@ impl<E: Endpoint> Requester<E> {
         while begin.elapsed() < time.mul_f64(WARMING) {
             self.group(point, group)?;
         }
+        Ok(group)
+    }
+
+    /// Measures groups of requests for about this time.
+    fn measure(&mut self, point: &Point, time: Duration, group: u64) -> Result<Visit, Error> {
+        let time = time.mul_f64(1.0 - WARMING);
+        let begin = Instant::now();
         let mut times = vec![];
         while times.len() < GROUPS_MIN || (times.len() < GROUPS_MAX && begin.elapsed() < time) {
             let elapsed = self.group(point, group)?.saturating_sub(self.clock);

@@ -25,10 +25,12 @@ const QUIET: f64 = 0.25;
 pub struct Sample {
     /// The point.
     pub point: Point,
-    /// Time of a request of one thread, in nanoseconds.
-    pub median: f64,
-    /// The time that 1 % of all groups exceed, in nanoseconds.
-    pub p99: f64,
+    /// Time of a request of one thread, in nanoseconds: the lower quartile over visits of the
+    /// median over groups.
+    pub quiet_median: f64,
+    /// Time of a request that 1 % of the groups of a visit exceed, in nanoseconds: the lower
+    /// quartile over visits. A group's time is its mean, so single requests may take longer.
+    pub group_p99: f64,
     /// Requests of a group.
     pub group: u64,
     /// Time between requests of all threads together, in nanoseconds.
@@ -56,8 +58,8 @@ impl Sample {
         let mut between: Vec<f64> = visits.iter().map(|visit| 1.0 / rate_of(visit)).collect();
         Self {
             point,
-            median: quantile(&mut medians, QUIET),
-            p99: quantile(&mut p99s, QUIET),
+            quiet_median: quantile(&mut medians, QUIET),
+            group_p99: quantile(&mut p99s, QUIET),
             group: all().map(|visit| visit.group).max().unwrap_or(1),
             between: quantile(&mut between, QUIET),
         }
@@ -89,7 +91,7 @@ mod tests {
         let rounds = [[10.0, 30.0], [20.0, 20.0], [1000.0, 1000.0], [500.0, 500.0], [40.0, 40.0]];
         let visits = rounds.map(|times| times.map(visit).to_vec());
         let sample = Sample::of(point, &visits, false);
-        assert_eq!((sample.median, sample.p99, sample.group), (20.0, 40.0, 16));
+        assert_eq!((sample.quiet_median, sample.group_p99, sample.group), (20.0, 40.0, 16));
         assert_eq!((sample.between, sample.rate()), (10.0, 100.0));
         assert_eq!(Sample::of(point, &visits, true).between, 15.0);
         assert_eq!(quantile(&mut [], 0.5), 0.0);

@@ -27,6 +27,12 @@ fn impossible_settings_are_refused() {
         assert!(error.contains("the largest range has to be between 4194304 and"), "{error}");
         assert!(error.contains(&range.to_string()), "{error}");
     }
+    // Each thread has a range of its own.
+    let small = Host { cores: vec![0, 1, 2, 3], memory: 31 << 20, ..host };
+    let error = points(&small, Some(8 << 20)).expect_err("too much memory").to_string();
+    let expected = "4 threads with ranges of 8388608 bytes each need more memory than the 32505856";
+    assert!(error.contains(expected), "{error}");
+    assert!(points(&Host { memory: 32 << 20, ..small }, Some(8 << 20)).is_ok());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! Whole measurements, as short as possible: each point has possible values, and the profile is
 //! valid.
 
+use crate::fits::{machine, samples};
 use crate::second::command;
 use freeport_plan_model::local::{Machine, Request, SECTIONS};
 use freeport_plan_probe::{Host, Kind, Mode, Point, Settings, check, csv, fit, measure, points};
@@ -17,7 +18,8 @@ fn a_profile_of_this_machine_is_valid() {
     let mut points = points(&host, Some(4 << 20)).expect("points");
     // Larger ranges take longer to warm up than all else.
     points.fitted.retain(|point| point.range <= RANGE_MAX);
-    points.checked.retain(|point| point.range <= RANGE_MAX);
+    let covered = points.fitted.iter().map(|point| point.range).max();
+    points.checked.retain(|point| Some(point.range) <= covered);
     let all: Vec<Point> = points.fitted.iter().chain(&points.checked).copied().collect();
     let settings = Settings { seconds: SHORT, command: &command };
     let mut shares = vec![];
@@ -26,7 +28,7 @@ fn a_profile_of_this_machine_is_valid() {
     assert!(shares.is_sorted() && shares.iter().all(|share| (0.0..1.0).contains(share)));
     for (sample, point) in samples.iter().zip(&all) {
         assert_eq!(sample.point, *point);
-        assert!(sample.median > 0.0 && sample.p99 >= sample.median, "{sample:?}");
+        assert!(sample.quiet_median > 0.0 && sample.group_p99 >= sample.quiet_median, "{sample:?}");
         assert!(sample.between.is_finite() && sample.between > 0.0, "{sample:?}");
     }
     let (fitted, checked) = samples.split_at(points.fitted.len());
@@ -65,7 +67,7 @@ fn each_operation_and_mode_is_measured_by_several_threads() {
     let settings = Settings { seconds: SHORT, command: &command };
     let samples = measure(&host, &points, &settings, |_, _| ()).expect("a measurement");
     for sample in samples {
-        assert!(sample.median > 0.0 && sample.rate() > 0.0, "{sample:?}");
+        assert!(sample.quiet_median > 0.0 && sample.rate() > 0.0, "{sample:?}");
         // Groups are whole batches.
         assert_eq!(sample.group % u64::from(sample.point.batch), 0, "{sample:?}");
     }
@@ -79,6 +81,7 @@ fn checked_points_are_other_ones_and_inside_of_fitted_ones() {
         near,
         middle,
         last,
+        reports_caches: true,
         memory: 64 << 30,
     };
     let hosts = [
@@ -96,14 +99,7 @@ fn checked_points_are_other_ones_and_inside_of_fitted_ones() {
             let range = |points: &[Point]| points.iter().map(|point| point.range).max();
             assert!(range(&points.checked) < range(&points.fitted));
             assert_eq!(range(&points.fitted), Some(largest.unwrap_or(512 << 20)));
-            let machine = fit(&host, &[]);
-            let measured = Machine {
-                measured: freeport_plan_model::local::Measured {
-                    range: (512 << 20) as f64,
-                    ..machine.measured
-                },
-                ..machine
-            };
+            let measured = fit(&host, &samples(&machine(), &points.fitted));
             let is_covered = |request: Request| request.check(&measured).is_ok();
             let all = points.fitted.iter().chain(&points.checked);
             assert!(all.into_iter().all(|point| is_covered(point.request())));

@@ -6,18 +6,17 @@ use super::results::time;
 use super::shared_memory::KIND;
 use crate::arguments::bytes;
 use crate::progress::ProgressLine;
+use crate::rewriting;
 use crate::table::Table;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use freeport_bench::harness::machine::{disturbances, load};
-use freeport_plan_model::local::{Machine, Operation, PATH};
+use freeport_plan_model::local::{Machine, PATH};
 use freeport_plan_probe::{
-    Check, Compared, Host, Point, Sample, Settings, check, csv, fit, measure, points,
+    Check, Compared, Group, Host, Point, Sample, Settings, check, csv, fit, measure, points,
 };
 use serde_json::{Value, json};
 use std::env;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -29,24 +28,29 @@ const WIDEST: usize = 30;
     freeport plan probe --out machine.toml --check --csv points.csv\n  \
     freeport plan estimate --profile machine.toml --path shm --operation read --size 4KiB\n\n\
     Reads, writes, messages with answers and atomic operations are measured between two\n\
-    processes. With --check, the status is 1 if estimates of an operation deviate from measured\n\
-    times by more than 15 % (median over its points). Other programs disturb a measurement: run\n\
-    it on an idle machine.")]
+    processes.\n\n\
+    Standard output has the points with --json; without it, the comparison with --check; without\n\
+    both, the profile if neither --out nor --csv is given, and otherwise a line with the number\n\
+    of points. Files are written at the end, and only by a complete measurement. Progress and\n\
+    notes go to standard error.\n\n\
+    With --check, the status is 1 if the median deviation of estimates from measured times is\n\
+    more than 15 % for the points of an operation and mode by one thread, or by several.\n\
+    Other programs disturb a measurement: run it on an idle machine.")]
 pub struct Arguments {
-    /// Write the profile to this file; without this option and others, to standard output
+    /// Write the profile to this file, which is replaced
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Measure other points as well, and hold estimates against them
+    /// Measure other points as well, and print estimates beside them
     #[arg(long)]
     check: bool,
-    /// Write all measured points to this file
+    /// Write all measured points to this file, which is replaced
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// About the time of the measurement
     #[arg(long, value_name = "SECONDS", default_value_t = 20.0)]
     seconds: f64,
-    /// Largest range of addresses, for each thread [default: at most 512 MiB, and an eighth of the
-    /// available memory together]
+    /// Largest range of addresses, for each thread; more than the available memory is refused
+    /// [default: at most 512 MiB, and an eighth of the available memory together]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     range: Option<usize>,
     /// Print one JSON object per line: every point, with its estimate if it is checked
@@ -59,6 +63,7 @@ pub struct Arguments {
 /// # Errors
 /// The measurement fails, or a file cannot be written.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    check_files(arguments)?;
     let load = load();
     let host = Host::ask()?;
     let chosen = points(&host, arguments.range.map(|range| range as u64))?;
@@ -71,10 +76,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         command.args(["plan", "probe-partner"]);
         command
     };
-    // A file that cannot be written is found before the measurement, and keeps its contents until
-    // the end of it.
-    let mut table = arguments.csv.as_deref().map(Output::open).transpose()?;
-    let mut profile = arguments.out.as_deref().map(Output::open).transpose()?;
     let mut line = ProgressLine::default();
     let settings = Settings { seconds: arguments.seconds, command: &command };
     let samples = measure(&host, &all, &settings, |share, point| {
@@ -83,13 +84,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     drop(line);
     let (for_fit, for_check) = samples.split_at(fitted);
     let machine = fit(&host, for_fit);
-    if let Some(table) = &mut table {
-        table.write(&csv::csv(PATH, &samples))?;
-    }
+    write(arguments.csv.as_deref(), &csv::csv(PATH, &samples))?;
     let text = machine.text(&["Written by `freeport plan probe`.", "Run it again after changes."]);
-    if let Some(profile) = &mut profile {
-        profile.write(&text)?;
-    }
+    write(arguments.out.as_deref(), &text)?;
     let check = check(&machine, for_check)?;
     if arguments.json {
         for_fit.iter().for_each(|sample| println!("{}", sample_json(sample)));
@@ -106,23 +103,30 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if check.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A file for results.
-struct Output<'a> {
-    path: &'a Path,
-    file: File,
+/// Checks that the files of results can be written, before the time of a measurement is lost.
+fn check_files(arguments: &Arguments) -> anyhow::Result<()> {
+    let files: Vec<&Path> =
+        [&arguments.out, &arguments.csv].into_iter().filter_map(Option::as_deref).collect();
+    for file in &files {
+        rewriting::check_replace(file).with_context(|| format!("writing {}", file.display()))?;
+    }
+    // Files that do not exist yet are equal if their folders are.
+    let place = |file: &Path| {
+        let folder = file.parent().map(|folder| Path::new(".").join(folder).canonicalize());
+        let folder = folder.and_then(Result::ok).unwrap_or_default();
+        file.canonicalize().unwrap_or(folder.join(file.file_name().unwrap_or_default()))
+    };
+    if let [out, csv] = files[..]
+        && place(out) == place(csv)
+    {
+        bail!("--out and --csv are the same file, {}; choose two", out.display());
+    }
+    Ok(())
 }
 
-impl<'a> Output<'a> {
-    fn open(path: &'a Path) -> anyhow::Result<Self> {
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).open(path);
-        Ok(Self { path, file: file.with_context(|| format!("writing {}", path.display()))? })
-    }
-
-    fn write(&mut self, text: &str) -> anyhow::Result<()> {
-        let written = self.file.set_len(0).and_then(|()| self.file.write_all(text.as_bytes()));
-        written.with_context(|| format!("writing {}", self.path.display()))
-    }
+fn write(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    rewriting::replace(path, text).with_context(|| format!("writing {}", path.display()))
 }
 
 fn report(machine: &Machine, check: &Check) -> String {
@@ -153,17 +157,31 @@ fn report(machine: &Machine, check: &Check) -> String {
         ]);
     }
     let right = [false, false, true, true, true, true, true, true, true];
-    let median = |operation: Operation| {
-        let median = check.median(operation)?;
-        Some(format!("  {operation}: {:.0} % (median)\n", 100.0 * median))
-    };
-    let medians: String = Operation::ALL.into_iter().filter_map(median).collect();
+    let groups: String = check.groups().iter().map(group_text).collect();
     let (within, all) = (check.within(), check.points.len());
     format!(
-        "{}: measured, and {KIND}\n{}{medians}  {within} of {all} points deviate by at most 15 %\n",
+        "{}: measured, and {KIND}\n{}{groups}  {within} of {all} points ({:.0} %) \
+         deviate by at most 15 %\n",
         machine.name,
         table.text("  ", right),
+        percent(within, all),
     )
+}
+
+fn group_text(group: &Group) -> String {
+    let Group { operation, mode, has_threads, points, within, median } = *group;
+    let threads = if has_threads { ", several threads" } else { "" };
+    format!(
+        "  {operation} ({}{threads}): median deviation {:.0} %, {within} of {points} points \
+         ({:.0} %) within 15 %\n",
+        mode.name(),
+        100.0 * median,
+        percent(within, points),
+    )
+}
+
+fn percent(part: usize, all: usize) -> f64 {
+    100.0 * part as f64 / all.max(1) as f64
 }
 
 fn sample_json(sample: &Sample) -> Value {
@@ -177,8 +195,8 @@ fn sample_json(sample: &Sample) -> Value {
         "range_bytes": range,
         "threads": threads,
         "kind": "measured",
-        "median_ns": sample.median,
-        "p99_ns": sample.p99,
+        "quiet_median_ns": sample.quiet_median,
+        "group_p99_ns": sample.group_p99,
         "group": sample.group,
         "millions_per_second": sample.rate(),
     })

@@ -30,12 +30,16 @@ section! {
     Measured {
         /// Cores that the processes could use.
         cores: "count", 1..4096;
-        /// Largest payload.
+        /// Largest payload of one-sided requests.
         payload: "B", 8..1_073_741_824;
+        /// Largest payload of messages.
+        message: "B", 8..1_073_741_824;
         /// Largest range of addresses.
         range: "KiB", 64..1_073_741_824;
         /// Most requests that were posted before their completions were polled.
         batch: "count", 1..4096;
+        /// Most threads that posted requests at the same time.
+        threads: "count", 1..4096;
     }
 }
 

@@ -58,9 +58,6 @@ pub enum RequestError {
     Word(u64),
 }
 
-/// Largest number of threads.
-const THREADS_MAX: u64 = 4096;
-
 impl Request {
     /// Checks whether the machine's profile covers the request.
     ///
@@ -72,14 +69,16 @@ impl Request {
             return Err(RequestError::Word(bytes));
         }
         let measured = &machine.measured;
-        let (payload, batches) = (measured.payload as u64, measured.batch as u64);
         let most = (measured.range * KIB) as u64;
-        let range = if operation == Operation::Send { most } else { range };
+        let (payload, range) = match operation {
+            Operation::Send => (measured.message, most),
+            _ => (measured.payload, range),
+        };
         for (name, value, least, most) in [
-            ("the payload in bytes", bytes, 8, payload),
-            ("the batch", batch.into(), 1, batches),
+            ("the payload in bytes", bytes, 8, payload as u64),
+            ("the batch", batch.into(), 1, measured.batch as u64),
             ("the range in bytes", range, bytes, most),
-            ("the number of threads", threads.into(), 1, THREADS_MAX),
+            ("the number of threads", threads.into(), 1, measured.threads as u64),
         ] {
             if !(least..=most).contains(&value) {
                 return Err(RequestError::Range { name, value, least, most });

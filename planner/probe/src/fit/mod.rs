@@ -7,73 +7,92 @@
 //! them are tried.
 
 mod far;
+mod origin;
 mod solve;
 mod sums;
 
-pub use solve::System;
+pub use solve::{Evidence, Solution, System};
 
 use crate::host::Host;
-use crate::point::{BATCH_MAX, Kind, Mode};
-use crate::points::PAYLOAD_MAX;
+use crate::point::Kind;
 use crate::sample::Sample;
 use freeport_plan_model::local::{KIB, Machine, SECTIONS};
-use freeport_plan_model::parameters::Origin;
+use std::collections::BTreeMap;
+
+/// A machine whose parameters are being fitted.
+struct Fit {
+    machine: Machine,
+    /// What fitted values follow from, by the names of their parameters.
+    evidence: BTreeMap<String, Evidence>,
+}
 
 /// Fits the parameters of a machine to samples of the points that are
-/// [chosen](crate::points::points) for it.
+/// [chosen](crate::points::points) for it. The origin of a parameter that no sample depends on
+/// says that its value is assumed.
 pub fn fit(host: &Host, samples: &[Sample]) -> Machine {
-    let mut machine = Machine { name: host.name.clone(), ..Machine::default() };
-    let largest = |of: fn(&Sample) -> u64| samples.iter().map(of).max().unwrap_or(0) as f64;
-    machine.measured.cores = host.cores.len() as f64;
-    machine.measured.payload = PAYLOAD_MAX as f64;
-    machine.measured.range = largest(|sample| sample.point.range) / KIB;
-    machine.measured.batch = f64::from(BATCH_MAX);
-    machine.cache.near = host.near as f64 / KIB;
-    machine.cache.middle = host.middle as f64 / KIB;
-    far::fit(&mut machine, host, samples);
-    sums::waits(&mut machine, samples);
-    sums::messages(&mut machine, samples);
-    sums::together(&mut machine, samples);
-    finish(&mut machine, host, samples);
-    machine
+    let machine = Machine { name: host.name.clone(), ..Machine::default() };
+    let mut found = Fit { machine, evidence: BTreeMap::new() };
+    extent(&mut found.machine, host, samples);
+    found.machine.cache.near = host.near as f64 / KIB;
+    found.machine.cache.middle = host.middle as f64 / KIB;
+    far::fit(&mut found, host, samples);
+    sums::waits(&mut found, samples);
+    sums::messages(&mut found, samples);
+    sums::together(&mut found, samples);
+    found.finish(host, samples)
 }
 
-/// Rounds values, and states where they come from.
-fn finish(machine: &mut Machine, host: &Host, samples: &[Sample]) {
-    for (section, keys) in SECTIONS {
-        for key in *keys {
-            let name = format!("{section}.{}", key.name);
-            let value = rounded(machine.value(&name).unwrap_or(0.0), key.unit);
-            machine.set_value(&name, value.clamp(key.least, key.most));
-            let (source, fitted) = source(section, key.name, host, samples);
-            machine.origins.insert(name, Origin { source, fitted });
+/// Sets what the samples cover. A batch is covered if messages and other requests were measured
+/// with it.
+fn extent(machine: &mut Machine, host: &Host, samples: &[Sample]) {
+    let largest = |is_message: bool, of: fn(&Sample) -> u64| {
+        let of_kind =
+            samples.iter().filter(|sample| (sample.point.kind == Kind::Send) == is_message);
+        of_kind.map(of).max()
+    };
+    let batch = |is_message| largest(is_message, |sample| sample.point.batch.into());
+    let threads = |is_message| largest(is_message, |sample| sample.point.threads.into());
+    let both = |of: [Option<u64>; 2]| of.into_iter().flatten().min().unwrap_or(0) as f64;
+    let measured = &mut machine.measured;
+    measured.cores = host.cores.len() as f64;
+    measured.payload = largest(false, |sample| sample.point.bytes).unwrap_or(0) as f64;
+    measured.message = largest(true, |sample| sample.point.bytes).unwrap_or(0) as f64;
+    measured.range = largest(false, |sample| sample.point.range).unwrap_or(0) as f64 / KIB;
+    measured.batch = both([false, true].map(batch));
+    measured.threads = both([false, true].map(threads));
+}
+
+impl Fit {
+    /// Sets a parameter that was fitted.
+    fn set(&mut self, name: &str, value: f64, evidence: Evidence) {
+        self.machine.set_value(name, value);
+        self.evidence.insert(name.to_owned(), evidence);
+    }
+
+    /// Sets parameters to the solution of a system whose unknowns they are.
+    fn set_all(&mut self, names: &[&str], system: &System) {
+        let solution = system.robust();
+        for (at, name) in names.iter().enumerate() {
+            self.set(name, solution.values[at], system.evidence(at, &solution));
         }
     }
-}
 
-fn source(section: &str, key: &str, host: &Host, samples: &[Sample]) -> (String, bool) {
-    let count = |is: &dyn Fn(&Sample) -> bool| samples.iter().filter(|sample| is(sample)).count();
-    let of = |kind| count(&|sample| sample.point.kind == kind && sample.point.threads == 1);
-    let measured = |points: usize, what: &str| {
-        (format!("measured: fitted to {points} points of {what} over shared memory"), true)
-    };
-    match (section, key) {
-        ("measured", "cores") => ("the cores this process may use".into(), false),
-        ("measured", _) => ("limits of the measurement".into(), false),
-        ("cache", "last") => {
-            let whole = host.last >> 10;
-            (format!("measured: fitted to all one-sided points; the system says {whole} KiB"), true)
+    /// Rounds values, and states where they come from.
+    fn finish(mut self, host: &Host, samples: &[Sample]) -> Machine {
+        for (section, keys) in SECTIONS {
+            for key in *keys {
+                let name = format!("{section}.{}", key.name);
+                let value = rounded(self.machine.value(&name).unwrap_or(0.0), key.unit);
+                let value = value.clamp(key.least, key.most);
+                self.machine.set_value(&name, value);
+                let measured = !samples.is_empty();
+                let assumed = format!("{value} {}", key.unit);
+                let evidence = self.evidence.get(&name).copied();
+                let origin = origin::origin(&name, host, evidence, measured, &assumed);
+                self.machine.origins.insert(name, origin);
+            }
         }
-        ("cache", _) => ("the system: /sys/devices/system/cpu/cpu0/cache".into(), false),
-        ("read", _) => measured(of(Kind::Read), "reads"),
-        ("write", _) => measured(of(Kind::Write), "writes"),
-        ("wait", _) => {
-            let lone = count(&|sample| sample.point.mode == Mode::Latency);
-            measured(lone, "reads that wait for each other")
-        }
-        ("atomic", _) => measured(of(Kind::FetchAdd), "fetch_add"),
-        ("message", _) => measured(of(Kind::Send), "messages with answers"),
-        _ => measured(count(&|sample| sample.point.threads > 1), "several threads"),
+        self.machine
     }
 }
 

@@ -17,8 +17,29 @@ pub struct System {
 const TOLERANCE: f64 = 1e-12;
 /// Relative error from which an equation counts less: a disturbed measurement (Huber's estimator).
 const DISTURBED: f64 = 0.08;
-/// Repetitions with other weights of equations.
-const REPETITIONS: usize = 12;
+/// Repetitions with other weights of equations, at most.
+const REPETITIONS: usize = 50;
+/// Relative change of what equations add up to below which a repetition is the last one.
+const SETTLED: f64 = 1e-4;
+
+/// What a value follows from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Evidence {
+    /// Points whose equations depend on the value; 0 if nothing was measured.
+    pub points: usize,
+    /// Whether the method found the values of the least error.
+    pub is_converged: bool,
+}
+
+/// Values of the unknowns.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Solution {
+    /// A value of each unknown.
+    pub values: Vec<f64>,
+    /// Whether the values are those of the least error. Otherwise the method ended before it found
+    /// them, for example since the equations hardly tell two unknowns apart.
+    pub is_converged: bool,
+}
 
 impl System {
     /// Makes a system without equations.
@@ -47,9 +68,10 @@ impl System {
         }
     }
 
-    /// Returns whether an equation has a weight for this unknown.
-    pub fn has(&self, unknown: usize) -> bool {
-        self.products[unknown][unknown] > 0.0
+    /// Returns what an unknown's value in a solution follows from.
+    pub fn evidence(&self, unknown: usize, solution: &Solution) -> Evidence {
+        let points = self.rows.iter().filter(|row| row[unknown] != 0.0).count();
+        Evidence { points, is_converged: solution.is_converged }
     }
 
     /// Returns the sum of the squared relative errors of a solution; large errors count as they
@@ -64,45 +86,53 @@ impl System {
     }
 
     /// Returns the values with the least [`error`](Self::error).
-    pub fn robust(&self) -> Vec<f64> {
-        let mut values = self.solve();
+    pub fn robust(&self) -> Solution {
+        let mut found = self.solve();
         for _ in 0..REPETITIONS {
             let mut system = Self::new(self.sides.len());
             for row in &self.rows {
-                system.count(row, DISTURBED / deviation(row, &values).max(DISTURBED));
+                system.count(row, DISTURBED / deviation(row, &found.values).max(DISTURBED));
             }
-            values = system.solve();
+            let next = system.solve();
+            let change = |row: &Vec<f64>| (sum(row, &next.values) - sum(row, &found.values)).abs();
+            let is_settled = self.rows.iter().all(|row| change(row) <= SETTLED);
+            found = next;
+            if is_settled {
+                return found;
+            }
         }
-        values
+        Solution { is_converged: false, ..found }
     }
 
-    /// Returns the values with the least error; an unknown without weights is 0.
-    pub fn solve(&self) -> Vec<f64> {
+    /// Returns the values with the least squared error; an unknown without weights is 0.
+    pub fn solve(&self) -> Solution {
         let count = self.sides.len();
         let scale: Vec<f64> =
             (0..count).map(|at| self.products[at][at].sqrt().max(1e-300)).collect();
         let mut values = vec![0.0; count];
         let mut is_free = vec![false; count];
         // Each turn frees one unknown; the method ends after few turns for each.
-        for _ in 0..10 * count {
+        for _ in 0..=10 * count {
             let gradient = |at: usize| {
                 let sum: f64 = (0..count).map(|it| self.products[at][it] * values[it]).sum();
                 (self.sides[at] - sum) / scale[at]
             };
             let best = (0..count)
-                .filter(|at| !is_free[*at] && self.has(*at))
+                .filter(|at| !is_free[*at] && self.products[*at][*at] > 0.0)
                 .map(|at| (at, gradient(at)))
                 .max_by(|one, other| one.1.total_cmp(&other.1));
-            let Some((at, slope)) = best else { break };
-            if slope * slope <= TOLERANCE {
-                break;
-            }
+            // Without one that would lower the error, the values are those of the least error.
+            let Some((at, _)) =
+                best.filter(|(_, slope)| slope.is_nan() || *slope > TOLERANCE.sqrt())
+            else {
+                return Solution { values, is_converged: true };
+            };
             is_free[at] = true;
             if !self.settle(&mut values, &mut is_free, &scale) {
                 break;
             }
         }
-        values
+        Solution { values, is_converged: false }
     }
 
     /// Solves for the free unknowns; those that would become negative are 0 and no longer free.
@@ -110,7 +140,9 @@ impl System {
     fn settle(&self, values: &mut [f64], is_free: &mut [bool], scale: &[f64]) -> bool {
         loop {
             let free: Vec<usize> = (0..values.len()).filter(|at| is_free[*at]).collect();
-            let Some(found) = self.solution_of(&free, scale) else { return false };
+            let found = self.solution_of(&free, scale);
+            let is_finite = |found: &Vec<f64>| found.iter().all(|value| value.is_finite());
+            let Some(found) = found.filter(is_finite) else { return false };
             if found.iter().all(|value| *value > 0.0) {
                 values.fill(0.0);
                 free.iter().zip(found).for_each(|(at, value)| values[*at] = value);
@@ -163,8 +195,12 @@ impl System {
 
 /// Returns the relative error of an equation, without sign.
 fn deviation(row: &[f64], solution: &[f64]) -> f64 {
-    let sum: f64 = row.iter().zip(solution).map(|(weight, value)| weight * value).sum();
-    (sum - 1.0).abs()
+    (sum(row, solution) - 1.0).abs()
+}
+
+/// Returns the sum of weights times values.
+fn sum(row: &[f64], values: &[f64]) -> f64 {
+    row.iter().zip(values).map(|(weight, value)| weight * value).sum()
 }
 
 #[cfg(test)]
@@ -184,7 +220,8 @@ mod tests {
                     system.add(row, value);
                 }
             }
-            let found = system.solve();
+            let Solution { values: found, is_converged } = system.solve();
+            assert!(is_converged);
             let is_close = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-5;
             assert!(truth.iter().zip(&found).all(is_close), "{truth:?} is not {found:?}");
             assert!(system.error(&found) < 1e-12);
@@ -199,7 +236,9 @@ mod tests {
             system.add([1.0, at], 10.0 + 3.0 * at);
         }
         system.add([1.0, 5.0], 100.0);
-        let (plain, robust) = (system.solve(), system.robust());
+        let (plain, robust) = (system.solve().values, system.robust());
+        assert!(robust.is_converged);
+        let robust = robust.values;
         let error = |found: &[f64]| (found[0] - 10.0).abs() + (found[1] - 3.0).abs();
         assert!(error(&robust) < 0.3 && error(&robust) < error(&plain) / 3.0, "{robust:?}");
     }
@@ -210,7 +249,7 @@ mod tests {
         // Without the limit: 3 and -1.
         system.add([1.0, 1.0], 2.0);
         system.add([1.0, 2.0], 1.0);
-        let found = system.solve();
+        let found = system.solve().values;
         assert!(found.iter().all(|value| *value >= 0.0), "{found:?}");
         assert_eq!(found[1], 0.0);
         // Minimum of (x / 2 - 1)^2 + (x - 1)^2.
@@ -221,7 +260,19 @@ mod tests {
     fn an_unknown_without_weights_is_zero() {
         let mut system = System::new(2);
         system.add([2.0, 0.0], 4.0);
-        assert_eq!(system.solve(), [2.0, 0.0]);
-        assert!(system.has(0) && !system.has(1));
+        let found = system.solve();
+        assert_eq!(found.values, [2.0, 0.0]);
+        assert_eq!([0, 1].map(|unknown| system.evidence(unknown, &found).points), [1, 0]);
+        let nothing = System::new(2).robust();
+        assert_eq!(nothing, Solution { values: vec![0.0, 0.0], is_converged: true });
+    }
+
+    #[test]
+    fn equations_without_a_solution_end_and_say_so() {
+        let mut system = System::new(2);
+        system.add([1.0, 2.0], 10.0);
+        assert!(system.robust().is_converged);
+        system.add([f64::INFINITY, 1.0], 1.0);
+        assert!(!system.robust().is_converged);
     }
 }
