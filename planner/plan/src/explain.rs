@@ -6,6 +6,7 @@ use crate::figures::{gbps, rate, time};
 use crate::function::{Alternative, Criterion, Function, Repeated};
 use crate::plan::{Plan, Removed, Share};
 use crate::rules::{Effect, Finding};
+use crate::simulation::Flow;
 use std::fmt::Write;
 
 /// Longest line in characters.
@@ -85,7 +86,11 @@ fn constraints(function: &Function) -> Vec<String> {
 }
 
 fn shares(text: &mut String, plan: &Plan) {
-    line(text, "  plan");
+    let origin = match plan.are_shares_simulated {
+        true => "shares as simulated; rates and limits are bounds",
+        false => "shares, rates and limits are bounds",
+    };
+    line(text, &format!("  plan        {origin}"));
     for share in &plan.shares {
         let Share { candidate, rate: calls, share, limited_by, clients, .. } = share;
         let name = &candidate.alternative.name;
@@ -110,38 +115,51 @@ fn shares(text: &mut String, plan: &Plan) {
             plan.host_cores,
         ),
     );
+    modelled(text, plan);
+    simulated(text, plan);
+    let (name, single) = &plan.single;
+    let mut alone = format!("{name} by its bound, {}{}", rate(*single), bandwidth(plan, *single));
+    if let Some((name, single)) = &plan.simulated_single {
+        alone += &format!("; {name} simulated, {}{}", rate(*single), bandwidth(plan, *single));
+    }
+    line(text, &format!("  best alone  {alone}"));
+}
+
+fn modelled(text: &mut String, plan: &Plan) {
+    let Some(expected) = &plan.expected else {
+        let reason = "not verified: the model of clients and the simulation know neither an offered \
+                      load nor cores of the host that a constraint allows";
+        return line(text, &format!("  verified    {reason}"));
+    };
     line(
         text,
         &format!(
             "  modelled    {}{} of {} clients with {} in flight each, {} a call",
-            rate(plan.expected.rate),
-            bandwidth(plan, plan.expected.rate),
+            rate(expected.rate),
+            bandwidth(plan, expected.rate),
             plan.clients,
             plan.function.in_flight,
-            time(1000.0 * plan.expected.latency),
+            time(1000.0 * expected.latency),
         ),
     );
-    if let Some(simulated) = &plan.simulated {
-        let flows: Vec<String> = simulated
-            .flows
-            .iter()
-            .map(|flow| {
-                format!("{} {} with {} a call", flow.name, rate(flow.rate), time(flow.latency))
-            })
-            .collect();
-        line(
-            text,
-            &format!(
-                "  simulated   {}{}, limited by {}: {}",
-                rate(simulated.rate),
-                bandwidth(plan, simulated.rate),
-                simulated.bottleneck,
-                flows.join(", "),
-            ),
-        );
-    }
-    let (name, single) = &plan.single;
-    line(text, &format!("  best alone  {name}, {}{}", rate(*single), bandwidth(plan, *single)));
+}
+
+fn simulated(text: &mut String, plan: &Plan) {
+    let Some(simulated) = &plan.simulated else { return };
+    let flow = |flow: &Flow| {
+        format!("{} {} with {} a call", flow.name, rate(flow.rate), time(flow.latency))
+    };
+    let flows: Vec<String> = simulated.flows.iter().map(flow).collect();
+    line(
+        text,
+        &format!(
+            "  simulated   {}{}, limited by {}: {}",
+            rate(simulated.rate),
+            bandwidth(plan, simulated.rate),
+            simulated.bottleneck,
+            flows.join(", "),
+        ),
+    );
 }
 
 /// Returns the payload of calls per second.

@@ -28,7 +28,7 @@ const REACH: u32 = 16;
 const PARTS: u32 = 8;
 
 /// Returns a class of clients with this number of calls in flight each.
-pub(crate) fn class(cost: &Cost, clients: u32, in_flight: u32) -> Class {
+pub fn class(cost: &Cost, clients: u32, in_flight: u32) -> Class {
     let demands = cost.shares.iter().zip(&cost.stays);
     Class {
         calls: f64::from(clients) * f64::from(in_flight),

@@ -93,6 +93,15 @@ fn contradictions_are_refused() {
     let error = Function::parse("some.toml", &TEXT.replace("covers = 0.95", "covers = 1"));
     let error = error.expect_err("an unused miss").to_string();
     assert!(error.contains("alternatives[5].miss: it is never used"), "{error}");
+    let twice = TEXT.replacen("name = \"values\"", "name = \"index\"", 1);
+    let error = Function::parse("some.toml", &twice).expect_err("a repeat").to_string();
+    assert!(error.contains("alternatives[1].memory[2].name: index is there twice"), "{error}");
+    let many: String = (0..33)
+        .map(|it| format!("{{ side = \"host\", name = \"m{it}\", bytes = 1 }},\n"))
+        .collect();
+    let many = TEXT.replacen("memory = [\n", &format!("memory = [\n{many}"), 1);
+    let error = Function::parse("some.toml", &many).expect_err("too many").to_string();
+    assert!(error.contains("alternatives[1].memory: an alternative has at most 32"), "{error}");
     let text =
         TEXT.replacen("name = \"index\", bytes = 1600000000", "name = \"index\", bytes = 7", 1);
     let error = Function::parse("some.toml", &text).expect_err("two sizes").to_string();

@@ -29,8 +29,8 @@ fn files_have_the_settings_of_a_plan() {
     let [first, second] = &file.shares[..] else { panic!("{file:?}") };
     assert_eq!((first.alternative.as_str(), second.alternative.as_str()), ("A2", "A3"));
     assert_eq!(first.paths, [Path::DmaToHost, Path::SocToPeer]);
-    assert_eq!((first.chunk_bytes, first.compression), (262_144, Compression::Soc));
-    assert_eq!((second.chunk_bytes, second.compression), (262_144, Compression::None));
+    assert_eq!((first.bytes, first.compression), (262_144, Compression::Soc));
+    assert_eq!((second.bytes, second.compression), (262_144, Compression::None));
     let mut other = function("key-value");
     other.service = None;
     let plan = plan(&profile("bluefield2"), &other).expect("a plan");

@@ -28,17 +28,19 @@ pub fn plan_json(plan: &Plan) -> Value {
         "not_used": plan.left_out.iter().map(removed).collect::<Vec<_>>(),
         "rules": plan.findings.iter().map(finding).collect::<Vec<_>>(),
         "uses": uses.collect::<Vec<_>>(),
-        "best_alone": { "alternative": plan.single.0, "millions_per_second": plan.single.1 },
+        "best_alone": single(&plan.single),
+        "best_alone_simulated": plan.simulated_single.as_ref().map(single),
         "without_limit": plan.relieved.map(|(rate, next)| {
             json!({ "millions_per_second": rate, "limited_by": next })
         }),
         "clients": {
             "number": plan.clients,
             "in_flight": function.in_flight,
-            "millions_per_second": plan.expected.rate,
-            "latency_us": plan.expected.latency,
+            "millions_per_second": plan.expected.map(|calls| calls.rate),
+            "latency_us": plan.expected.map(|calls| calls.latency),
         },
         "simulated": plan.simulated.as_ref().map(simulated),
+        "shares_are": if plan.are_shares_simulated { "simulated" } else { "modelled" },
     })
 }
 
@@ -49,8 +51,12 @@ fn share(share: &Share) -> Value {
         "millions_per_second": share.rate,
         "limited_by": share.limited_by,
         "clients": share.clients,
-        "latency_us": share.expected.latency,
+        "latency_us": share.expected.map(|calls| calls.latency),
     })
+}
+
+fn single((name, rate): &(String, f64)) -> Value {
+    json!({ "alternative": name, "millions_per_second": rate })
 }
 
 fn candidate(plan: &Plan, candidate: &Candidate) -> Value {

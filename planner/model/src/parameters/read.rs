@@ -67,7 +67,7 @@ impl Reader<'_> {
             return Err(self.error(root.get("kind").and_then(Item::span), "kind", problem));
         }
         let name = root.get("name").ok_or_else(|| self.missing::<P>(None, "name", "it"))?;
-        let text = name.as_str();
+        let text = name.as_str().filter(|text| !text.trim().is_empty());
         let text = text.ok_or_else(|| self.wrong(name, "name", "a text in quotation marks"))?;
         let mut profile = P::default();
         text.clone_into(profile.name_mut());

@@ -197,6 +197,13 @@ impl Function {
         self.alternatives.iter().map(of).collect()
     }
 
+    /// Returns whether clients do not make all the calls they could, because of an offered load or
+    /// of the processor time that a constraint allows. The queueing model of a plan and its
+    /// simulation know only clients that call as often as they can.
+    pub fn is_throttled(&self) -> bool {
+        self.offered.is_some() || self.constraints.host_cores.is_some_and(|cores| cores > 0.0)
+    }
+
     /// Returns the number of clients on a machine.
     pub fn clients_on(&self, profile: &Profile) -> u32 {
         let all = (profile.client.machines * profile.client.threads) as u32;
@@ -205,6 +212,17 @@ impl Function {
 }
 
 impl Alternative {
+    /// Returns the most steps of the model that a call takes.
+    pub fn steps_of_call(&self, profile: &Profile) -> u64 {
+        let count = |steps: &[Repeated]| -> u64 {
+            let of = |step: &Repeated| {
+                step.times.ceil() as u64 * step.action.steps(profile).count() as u64
+            };
+            steps.iter().map(of).fold(0, u64::saturating_add)
+        };
+        count(&self.steps).max(count(&self.miss))
+    }
+
     /// Returns its sequences of steps, with the share of calls that take each.
     pub fn sequences(&self) -> impl Iterator<Item = (&[Repeated], f64)> {
         let both = [(&self.steps[..], self.covers), (&self.miss[..], 1.0 - self.covers)];
@@ -266,6 +284,16 @@ impl Action {
             }
         };
         std::iter::once(first).chain(second)
+    }
+
+    /// Returns the payload in bytes; 0 for work.
+    pub fn bytes(&self) -> u64 {
+        match *self {
+            Self::Request(Request { bytes, .. })
+            | Self::Message { bytes, .. }
+            | Self::Answer { bytes, .. } => bytes,
+            Self::Work { .. } => 0,
+        }
     }
 
     /// Returns the path, if the step has one.

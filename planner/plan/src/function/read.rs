@@ -14,9 +14,10 @@ const MEMORY_MAX: u64 = 1 << 50;
 const TIMES_MAX: f64 = 1024.0;
 /// Longest work in nanoseconds.
 const WORK_MAX: f64 = 1e9;
-/// Longest payload of a message in bytes: a packet of every profile.
+/// Longest payload of a message in bytes: the largest packet of RDMA. A plan refuses messages that
+/// are longer than a packet of its device.
 const MESSAGE_MAX: u64 = 4096;
-/// Most alternatives of a function, and most steps of a sequence.
+/// Most alternatives of a function, most steps of a sequence, and most memories of an alternative.
 const PARTS_MAX: usize = 32;
 /// Range of addresses without another one, in bytes: that of the study.
 const RANGE: u64 = 10_000_000_000;
@@ -140,14 +141,32 @@ fn alternative(fields: &Fields<'_>) -> Result<Alternative, FileError> {
             return Err(fields.error(key, "no step takes a path, so that nothing is to be planned"));
         }
     }
+    let memory = memories(fields)?;
     Ok(Alternative {
         name: fields.text("name")?.to_owned(),
         about: fields.text_if_there("about")?.unwrap_or_default().to_owned(),
         steps,
         covers,
         miss,
-        memory: fields.tables("memory")?.iter().map(memory).collect::<Result<_, _>>()?,
+        memory,
     })
+}
+
+fn memories(fields: &Fields<'_>) -> Result<Vec<Memory>, FileError> {
+    let tables = fields.tables("memory")?;
+    if tables.len() > PARTS_MAX {
+        let problem = format!("an alternative has at most {PARTS_MAX} memories");
+        return Err(fields.error("memory", problem));
+    }
+    let mut all: Vec<Memory> = vec![];
+    for fields in tables {
+        let memory = memory(&fields)?;
+        if all.iter().any(|other| (other.side, &other.name) == (memory.side, &memory.name)) {
+            return Err(fields.error("name", format!("{} is there twice", memory.name)));
+        }
+        all.push(memory);
+    }
+    Ok(all)
 }
 
 fn memory(fields: &Fields<'_>) -> Result<Memory, FileError> {
@@ -166,7 +185,7 @@ fn check_memory(
     alternative: &Alternative,
 ) -> Result<(), FileError> {
     for memory in &alternative.memory {
-        let mut known = earlier.iter().chain([alternative]).flat_map(|it| &it.memory);
+        let mut known = earlier.iter().flat_map(|it| &it.memory);
         let is_same = |it: &&Memory| it.side == memory.side && it.name == memory.name;
         if let Some(other) = known.find(|it| is_same(it) && it.bytes != memory.bytes) {
             let Memory { name, bytes, .. } = other;

@@ -11,7 +11,7 @@ mod write;
 
 pub use write::{WriteError, write};
 
-use crate::function::{Action, Alternative, Service};
+use crate::function::{Action, Alternative, Function, Repeated, Service};
 use crate::plan::Plan;
 use freeport_plan_model::{Path, Side};
 use sha2::{Digest, Sha256};
@@ -67,8 +67,8 @@ pub struct Setting {
     pub share: f64,
     /// Paths of its steps, in their order, each once.
     pub paths: Vec<Path>,
-    /// Largest transfer before compression, in bytes.
-    pub chunk_bytes: u64,
+    /// Largest payload of a step before compression, in bytes: of messages and answers too.
+    pub bytes: u64,
     /// Requests with one doorbell.
     pub batch: u32,
     /// The side that compresses.
@@ -139,8 +139,6 @@ impl Setting {
                 paths.push(path);
             }
         }
-        // Compressed data were read in their original size before.
-        let whole = alternative.requests().map(|request| request.bytes).max();
         let side = steps().find_map(|step| match step.action {
             Action::Work { side: Side::Host, .. } if step.is_compressed => Some(Compression::Host),
             Action::Work { side: Side::Soc, .. } if step.is_compressed => Some(Compression::Soc),
@@ -151,11 +149,32 @@ impl Setting {
             alternative: alternative.name.clone(),
             share,
             paths,
-            chunk_bytes: whole.unwrap_or(plan.function.bytes),
+            bytes: largest(&plan.function, alternative),
             batch: batch.unwrap_or(1),
             compression: side.unwrap_or(Compression::None),
         }
     }
+}
+
+/// Returns the largest payload of a step before compression, in the parts that the rules made.
+fn largest(function: &Function, alternative: &Alternative) -> u64 {
+    let steps = || alternative.steps.iter().chain(&alternative.miss);
+    let declared = function.alternatives.iter().find(|other| other.name == alternative.name);
+    let sizes: Vec<u64> = match declared {
+        // Rules keep the number of steps, and so does compression.
+        Some(declared) if function.ratio < 1.0 => {
+            let declared = declared.steps.iter().chain(&declared.miss);
+            declared.zip(steps()).map(|(declared, step)| original(declared, step)).collect()
+        }
+        _ => steps().map(|step| step.action.bytes()).collect(),
+    };
+    sizes.into_iter().max().unwrap_or_default()
+}
+
+/// Returns the payload of a step before compression.
+fn original(declared: &Repeated, step: &Repeated) -> u64 {
+    let parts = (step.times / declared.times).round().max(1.0) as u64;
+    if step.is_compressed { declared.action.bytes().div_ceil(parts) } else { step.action.bytes() }
 }
 
 /// Returns the SHA-256 of a text as hexadecimal digits.

@@ -108,7 +108,7 @@ fn shares(fields: &Fields<'_>) -> Result<Vec<Setting>, FileError> {
 }
 
 fn setting(fields: &Fields<'_>) -> Result<Setting, FileError> {
-    fields.only(&["alternative", "share", "paths", "chunk_bytes", "batch", "compression"])?;
+    fields.only(&["alternative", "share", "paths", "bytes", "batch", "compression"])?;
     let share = fields.number("share", 0.0..=1.0)?;
     if share == 0.0 {
         return Err(fields.error("share", "0 is no share; leave the alternative out"));
@@ -128,7 +128,7 @@ fn setting(fields: &Fields<'_>) -> Result<Setting, FileError> {
         alternative: fields.text("alternative")?.to_owned(),
         share,
         paths,
-        chunk_bytes: fields.whole("chunk_bytes", 0..=1 << 30)?,
+        bytes: fields.whole("bytes", 0..=1 << 30)?,
         batch: fields.whole("batch", 1..=256)? as u32,
         compression: fields.parsed("compression")?,
     })

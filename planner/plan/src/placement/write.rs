@@ -4,7 +4,7 @@
 use super::{Placement, PlanFile, Setting, Settings, VERSION};
 use crate::file::FileError;
 use crate::function::Service;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 use thiserror::Error;
@@ -63,7 +63,8 @@ impl Placement {
 }
 
 /// Puts the settings of a service into a placement file, whose other services stay. The file is
-/// replaced as a whole.
+/// replaced as a whole, without comments that it had. Of several calls at once for a folder, each
+/// waits for the ones before.
 ///
 /// # Errors
 /// There is a file that is not a placement, or the file cannot be read or written.
@@ -72,6 +73,8 @@ pub fn write(path: &Path, service: Service, settings: Settings) -> Result<(), Wr
     let failed = |source| WriteError::File { file: file.clone(), source };
     // The target of a symbolic link is replaced, and not the link.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // Held until the file is replaced.
+    let _folder = locked_folder(&target).map_err(failed)?;
     let mut placement = match fs::read(&target) {
         Ok(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
@@ -84,11 +87,22 @@ pub fn write(path: &Path, service: Service, settings: Settings) -> Result<(), Wr
     replace(&target, &placement.text()).map_err(failed)
 }
 
+/// Opens the folder of a file, and waits until no other process has locked it.
+fn locked_folder(path: &Path) -> io::Result<File> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new(".")))?;
+    // On a file system without locks, two changes at once may lose one.
+    let _ = folder.lock();
+    Ok(folder)
+}
+
 /// Replaces a file: it has either its old or its new text at any time.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
-    let written = write_new(&new, path, text).and_then(|()| fs::rename(&new, path));
+    // A file of that name that is there already is not removed.
+    let file = OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let written = write_new(file, path, text).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
         // A failure to remove the new file is not worth a message of its own.
         let _ = fs::remove_file(&new);
@@ -96,8 +110,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-fn write_new(new: &Path, like: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(new)?;
+fn write_new(mut file: File, like: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     if let Ok(old) = fs::metadata(like) {
         file.set_permissions(old.permissions())?;
@@ -111,11 +124,11 @@ fn head(about: &str, kind: &str) -> String {
 
 fn list(name: &str, shares: &[Setting]) -> String {
     let of = |setting: &Setting| {
-        let Setting { alternative, share, paths, chunk_bytes, batch, compression } = setting;
+        let Setting { alternative, share, paths, bytes, batch, compression } = setting;
         let paths: Vec<String> = paths.iter().map(|path| quoted(path.name())).collect();
         format!(
             "\n[[{name}]]\nalternative = {}\nshare = {}\npaths = [{}]\n\
-             chunk_bytes = {chunk_bytes}\nbatch = {batch}\ncompression = {}\n",
+             bytes = {bytes}\nbatch = {batch}\ncompression = {}\n",
             quoted(alternative),
             number(*share),
             paths.join(", "),

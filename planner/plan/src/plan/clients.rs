@@ -56,7 +56,8 @@ pub(super) fn assign(function: &Function, shares: &mut [Share], counts: &[u32]) 
         .map(|(share, clients)| class_of(function, &share.candidate.cost, *clients))
         .collect();
     for ((share, clients), expected) in shares.iter_mut().zip(counts).zip(closed(&classes)) {
-        (share.clients, share.expected) = (*clients, expected);
+        share.clients = *clients;
+        share.expected = (!function.is_throttled()).then_some(expected);
     }
 }
 
@@ -66,12 +67,15 @@ pub(super) fn others(ranking: &[Candidate], kept: usize, reason: &str) -> Exclud
     others.map(|number| (number, reason.to_owned())).collect()
 }
 
-/// Returns the calls of all shares together.
-pub(super) fn together(shares: &[Share]) -> Calls {
-    let rate: f64 = shares.iter().map(|share| share.expected.rate).sum();
-    let in_flight: f64 =
-        shares.iter().map(|share| share.expected.rate * share.expected.latency).sum();
-    Calls { rate, latency: in_flight / rate }
+/// Returns the expected calls of all shares together; none if those of a share are not known.
+pub(super) fn together(shares: &[Share]) -> Option<Calls> {
+    let (mut rate, mut in_flight) = (0.0, 0.0);
+    for share in shares {
+        let calls = share.expected?;
+        rate += calls.rate;
+        in_flight += calls.rate * calls.latency;
+    }
+    Some(Calls { rate, latency: in_flight / rate })
 }
 
 fn idle<'a>(filled: &'a Filled, counts: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
@@ -174,7 +178,7 @@ fn shares(
         share: part.rate / filled.rate,
         limited_by: part.limited_by,
         clients: *clients,
-        expected,
+        expected: (!function.is_throttled()).then_some(expected),
     };
     filled.parts.iter().zip(counts.iter().zip(calls)).map(share).collect()
 }

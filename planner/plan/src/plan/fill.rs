@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Filling a machine with calls of alternatives.
 
-use super::rank::too_large;
 use super::{Candidate, Removed};
+use crate::constraints::too_large;
 use crate::cost::Cost;
 use crate::function::{Function, Memory};
-use freeport_plan_model::Side;
 use std::collections::BTreeMap;
 
 /// The limit of a plan that no resource limits.
 const OFFERED: &str = "offered load";
 /// The processor time of the host that a constraint allows.
 const HOST_ALLOWED: &str = "cores of the host that the constraint allows";
-/// An alternative that adds less than this share of its own limit is left out.
+/// An alternative that adds less than this share of its own limit is left out, and so is one that
+/// would serve less than this share of the offered load.
 const SHARE_MIN: f64 = 0.01;
 
 /// Use of resources by calls that are planned.
@@ -121,17 +121,12 @@ pub(super) fn fill(
             continue;
         }
         let left = offered - filled.rate;
-        if left <= SHARE_MIN * filled.rate {
-            skip("the offered load is met".into());
+        if function.offered.is_some_and(|offered| left <= SHARE_MIN * offered) {
+            skip("less than 1 % of the offered load is left".into());
             continue;
         }
         let together = with_memory(&memory, candidate);
-        let size = |side| {
-            together.iter().filter(|memory| memory.side == side).map(|memory| memory.bytes).sum()
-        };
-        let broken = [Side::Host, Side::Soc]
-            .into_iter()
-            .find_map(|side| too_large(&function.constraints, side, size(side)));
+        let broken = too_large(&function.constraints, together.iter().copied());
         if let Some(reason) = broken {
             skip(format!("{reason} together with those before"));
             continue;

@@ -16,6 +16,7 @@ mod rank;
 
 use fill::{Excluded, best_single, fill};
 
+use crate::constraints::broken;
 use crate::cost::Cost;
 use crate::figures::rate;
 use crate::function::{Alternative, Function};
@@ -52,8 +53,11 @@ pub struct Plan {
     pub uses: Vec<(&'static str, f64)>,
     /// Cores of the host that are busy at that rate.
     pub host_cores: f64,
-    /// The best alternative alone, and its rate in millions of calls per second.
+    /// The alternative with the highest bound alone, and that bound in millions of calls per second.
     pub single: (String, f64),
+    /// The alternative that serves most alone in simulations with the clients of the plan, and its
+    /// rate in millions of calls per second, if the plan was verified.
+    pub simulated_single: Option<(String, f64)>,
     /// Whether all alternatives that fit in rank order are the plan: one alone serves no more, and
     /// there are clients for all of them.
     pub is_mix_kept: bool,
@@ -63,10 +67,12 @@ pub struct Plan {
     /// Clients of the plan.
     pub clients: u32,
     /// Expected calls per second of all clients, in millions, and mean time of a call in
-    /// microseconds (modelled).
-    pub expected: Calls,
+    /// microseconds (modelled); none if the function is [throttled](Function::is_throttled).
+    pub expected: Option<Calls>,
     /// A simulation of the plan with its clients, if it was verified.
     pub simulated: Option<Simulated>,
+    /// Whether the shares are those of the simulation, and not those of the bounds.
+    pub are_shares_simulated: bool,
 }
 
 /// An alternative that the rules have changed.
@@ -92,16 +98,18 @@ pub struct Removed {
 pub struct Share {
     /// The alternative and its cost.
     pub candidate: Candidate,
-    /// Millions of calls per second.
+    /// Millions of calls per second that resources allow in rank order (modelled).
     pub rate: f64,
-    /// Share of all calls: 0 to 1.
+    /// Share of all calls: above 0, at most 1. It is that of `rate`, or of the simulated rates if
+    /// the plan was verified.
     pub share: f64,
     /// The resource that allows no more of it, or the offered load.
     pub limited_by: &'static str,
     /// Clients that use it.
     pub clients: u32,
-    /// Expected calls of these clients (modelled).
-    pub expected: Calls,
+    /// Expected calls of these clients (modelled); none if the function is
+    /// [throttled](Function::is_throttled).
+    pub expected: Option<Calls>,
 }
 
 /// Functions that have no plan.
@@ -126,6 +134,21 @@ pub enum PlanError {
         /// Calls of each in flight.
         in_flight: u32,
         /// Most calls in flight.
+        most: u64,
+    },
+    /// More steps of a call than can be simulated.
+    #[error(
+        "a call of {alternative} takes {steps} steps, more than the {most} that can be simulated \
+         with {in_flight} in flight: repeat steps less often, take smaller transfers or fewer clients"
+    )]
+    Steps {
+        /// The alternative.
+        alternative: String,
+        /// Steps of a call after the rules.
+        steps: u64,
+        /// Calls of all clients in flight.
+        in_flight: u64,
+        /// Most steps of a call.
         most: u64,
     },
     /// The profile cannot carry out a step.
@@ -163,34 +186,49 @@ impl Plan {
 
     /// Holds the plan against simulations of this number of calls. Two alternatives get a better
     /// division of clients if there is one nearby. Where one alternative alone serves more of the
-    /// same clients, it becomes the plan.
+    /// same clients, it becomes the plan. Shares are then those of the simulation.
+    ///
+    /// A plan for a [throttled](Function::is_throttled) function stays as it is, without a
+    /// simulation.
     pub fn verified(self, profile: &Profile, calls: u32, seed: u64) -> Self {
+        if self.function.is_throttled() {
+            return self;
+        }
         let run = Run { in_flight: self.function.in_flight, calls, seed };
         let plan = self.refined(profile, &run);
         let simulated = plan.simulate(profile, calls, seed);
-        let Some((number, more)) = plan.better_alone(profile, &run, simulated.rate) else {
-            return Self { simulated: Some(simulated), ..plan };
-        };
+        let (number, most) = plan.best_alone(profile, &run, simulated.rate);
+        let single = (plan.ranking[number].alternative.name.clone(), most);
+        if most <= simulated.rate {
+            return plan.with_simulation(simulated, single);
+        }
         let Self { ranking, removed, findings, function, .. } = plan;
         let reason = format!(
             "in a simulation, {} alone serves {} of the same clients instead of {}",
-            ranking[number].alternative.name,
-            rate(more),
+            single.0,
+            rate(most),
             rate(simulated.rate),
         );
         let excluded = clients::others(&ranking, number, &reason);
         let plan = Basis { ranking, removed, findings }.plan(profile, &function, excluded, true);
         let simulated = plan.simulate(profile, calls, seed);
-        Self { simulated: Some(simulated), ..plan }
+        plan.with_simulation(simulated, single)
     }
 
-    /// Improves the division of clients between two alternatives. Where not all calls of all
-    /// clients are wanted, it stays.
-    fn refined(mut self, profile: &Profile, run: &Run) -> Self {
-        let is_throttled = self.function.constraints.host_cores.is_some_and(|cores| cores > 0.0);
-        if self.function.offered.is_some() || is_throttled {
-            return self;
+    /// Takes a simulation of the plan, and the shares of calls in it.
+    fn with_simulation(mut self, simulated: Simulated, single: (String, f64)) -> Self {
+        // A run that is too short for a call of each alternative has no shares.
+        if simulated.flows.iter().all(|flow| flow.rate > 0.0) {
+            for (share, flow) in self.shares.iter_mut().zip(&simulated.flows) {
+                share.share = flow.rate / simulated.rate;
+            }
+            self.are_shares_simulated = true;
         }
+        Self { simulated: Some(simulated), simulated_single: Some(single), ..self }
+    }
+
+    /// Improves the division of clients between two alternatives.
+    fn refined(mut self, profile: &Profile, run: &Run) -> Self {
         let [first, second] = &self.shares[..] else { return self };
         let both = [&first.candidate.alternative, &second.candidate.alternative];
         let count = refined(profile, both, self.clients, first.clients, run).first;
@@ -202,37 +240,43 @@ impl Plan {
         self
     }
 
-    /// Returns the alternative that serves most of the clients alone in simulations, and its rate,
-    /// if that is more than `rate`.
-    fn better_alone(&self, profile: &Profile, run: &Run, rate: f64) -> Option<(usize, f64)> {
+    /// Returns the alternative that serves most of the clients alone in simulations, and its rate.
+    /// `rate` is that of the plan in a simulation.
+    fn best_alone(&self, profile: &Profile, run: &Run, rate: f64) -> (usize, f64) {
         let in_flight = f64::from(self.clients) * f64::from(run.in_flight);
-        let offered = self.function.offered.unwrap_or(f64::INFINITY);
-        let mut best = (None, rate.min(offered));
-        for (number, candidate) in self.ranking.iter().enumerate() {
-            let is_plan = self.shares.len() == 1
-                && self.shares[0].candidate.alternative.name == candidate.alternative.name;
-            let most = fill::allowed_rate(&self.function, &candidate.cost);
-            if is_plan || candidate.cost.bound(in_flight).min(most) <= best.1 {
-                continue;
+        let bound = |number: &usize| self.ranking[*number].cost.bound(in_flight);
+        let mut numbers: Vec<usize> = (0..self.ranking.len()).collect();
+        numbers.sort_by(|a, b| bound(b).total_cmp(&bound(a)));
+        let mut best = (numbers[0], 0.0);
+        for number in numbers {
+            // A simulation is above a bound by no more than the ends of its measured time.
+            if bound(&number) <= best.1 {
+                break;
             }
-            let alone = [(&candidate.alternative, self.clients)];
-            let rate = simulate(profile, &alone, run).rate.min(most);
-            if rate > best.1 {
-                best = (Some(number), rate);
+            let alternative = &self.ranking[number].alternative;
+            let is_plan = self.shares.len() == 1
+                && self.shares[0].candidate.alternative.name == alternative.name;
+            let alone = match is_plan {
+                true => rate,
+                false => simulate(profile, &[(alternative, self.clients)], run).rate,
+            };
+            if alone > best.1 {
+                best = (number, alone);
             }
         }
-        best.0.map(|number| (number, best.1))
+        best
     }
 }
 
 /// Plans a function on a device.
 ///
 /// # Errors
-/// The constraints leave no alternative, the device cannot carry out a step, or clients are too
-/// many.
+/// The constraints leave no alternative, the device cannot carry out a step, or clients or steps
+/// of a call are too many.
 pub fn plan(profile: &Profile, function: &Function) -> Result<Plan, PlanError> {
     let (clients, in_flight) = (function.clients_on(profile), function.in_flight);
-    if u64::from(clients) * u64::from(in_flight) > IN_FLIGHT_MAX {
+    let all_in_flight = u64::from(clients) * u64::from(in_flight);
+    if all_in_flight > IN_FLIGHT_MAX {
         return Err(PlanError::InFlight { clients, in_flight, most: IN_FLIGHT_MAX });
     }
     rank::check_messages(profile, function)?;
@@ -243,7 +287,8 @@ pub fn plan(profile: &Profile, function: &Function) -> Result<Plan, PlanError> {
     let optimised: Vec<Alternative> = resolved
         .iter()
         .map(|alternative| {
-            let (changed, mut found) = optimise(profile, function.ratio, alternative);
+            let (changed, mut found) =
+                optimise(profile, function.ratio, &function.constraints, alternative);
             findings.append(&mut found);
             changed
         })
@@ -251,7 +296,7 @@ pub fn plan(profile: &Profile, function: &Function) -> Result<Plan, PlanError> {
     for alternative in &optimised {
         let cost = Cost::of(profile, alternative);
         let reason = rank::equal(alternative, &resolved, &optimised)
-            .or_else(|| rank::broken(&function.constraints, alternative, &cost));
+            .or_else(|| broken(&function.constraints, alternative, &cost));
         match reason {
             Some(reason) => removed.push(Removed { name: alternative.name.clone(), reason }),
             None => candidates.push(Candidate { alternative: alternative.clone(), cost }),
@@ -260,6 +305,7 @@ pub fn plan(profile: &Profile, function: &Function) -> Result<Plan, PlanError> {
     if candidates.is_empty() {
         return Err(PlanError::NothingLeft { function: function.name.clone(), removed });
     }
+    rank::check_steps(profile, &candidates, all_in_flight)?;
     let ranking = rank::ranked(candidates, &function.criteria, function.tolerance);
     let mut excluded = Excluded::new();
     let (single, single_rate) = best_single(function, &ranking);
@@ -317,7 +363,9 @@ impl Basis {
             ranking,
             relieved,
             clients: function.clients_on(profile),
+            simulated_single: None,
             simulated: None,
+            are_shares_simulated: false,
         }
     }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Constraints and the order of alternatives.
+//! What a device can carry out, equal alternatives, and the order of all others.
 
 use super::{Candidate, PlanError};
-use crate::cost::Cost;
-use crate::figures::time;
-use crate::function::{Action, Alternative, Constraints, Criterion, Function};
-use freeport_plan_model::{Operation, Profile, Side};
+use crate::function::{Action, Alternative, Criterion, Function};
+use freeport_plan_model::{Operation, Profile};
+
+/// Most steps of a call.
+const STEPS_MAX: u64 = 1 << 14;
+/// Most steps of all calls in flight: each simulated call keeps all of its steps in memory.
+const STEPS_IN_FLIGHT_MAX: u64 = 1 << 21;
 
 /// Refuses messages that are longer than a packet of the device.
 pub(super) fn check_messages(profile: &Profile, function: &Function) -> Result<(), PlanError> {
@@ -26,8 +29,25 @@ pub(super) fn check_messages(profile: &Profile, function: &Function) -> Result<(
     Ok(())
 }
 
-/// Returns the reason if the rules made an alternative the same as another one: as an earlier one,
-/// or as a later one that they did not change.
+/// Refuses alternatives of more steps than can be simulated with all calls in flight.
+pub(super) fn check_steps(
+    profile: &Profile,
+    candidates: &[Candidate],
+    in_flight: u64,
+) -> Result<(), PlanError> {
+    let most = STEPS_MAX.min(STEPS_IN_FLIGHT_MAX / in_flight);
+    for Candidate { alternative, .. } in candidates {
+        let steps = alternative.steps_of_call(profile);
+        if steps > most {
+            let alternative = alternative.name.clone();
+            return Err(PlanError::Steps { alternative, steps, in_flight, most });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the reason if an alternative is the same as another one after the rules: as an earlier
+/// one, or as a later one that they did not change.
 pub(super) fn equal(
     alternative: &Alternative,
     declared: &[Alternative],
@@ -47,39 +67,11 @@ pub(super) fn equal(
     };
     let others = changed.iter().enumerate().filter(|(_, other)| is_same(other));
     let (_, other) = others.filter(|other| is_kept(other)).min_by_key(|(at, _)| *at)?;
-    Some(format!("the rules make it the same as {}", other.name))
-}
-
-/// Returns the reason if an alternative breaks a constraint.
-pub(super) fn broken(
-    constraints: &Constraints,
-    alternative: &Alternative,
-    cost: &Cost,
-) -> Option<String> {
-    if constraints.host_cores == Some(0.0) && cost.host_time > 0.0 {
-        let time = time(cost.host_time);
-        return Some(format!("host-cores=0 allows no time of the host, and a call takes {time}"));
-    }
-    for side in [Side::Host, Side::Soc] {
-        let needed = alternative.memory.iter().filter(|memory| memory.side == side);
-        if let Some(reason) = too_large(constraints, side, needed.map(|memory| memory.bytes).sum())
-        {
-            return Some(reason);
-        }
-    }
-    let latency = cost.latency / 1000.0;
-    let most = constraints.latency_us.filter(|most| latency > *most)?;
-    Some(format!("latency-us={most} is less than {latency:.2} us, its time on an idle machine"))
-}
-
-/// Returns the reason if a side has less memory than this.
-pub(super) fn too_large(constraints: &Constraints, side: Side, bytes: u64) -> Option<String> {
-    let (name, most) = match side {
-        Side::Soc => ("soc-memory", constraints.soc_memory),
-        _ => ("host-memory", constraints.host_memory),
-    };
-    let most = most.filter(|most| bytes > *most)?;
-    Some(format!("{name}={most} is less than {bytes} B, which it needs"))
+    let name = &other.name;
+    Some(match is_changed(number) {
+        true => format!("the rules make it the same as {name}"),
+        false => format!("it is the same as {name}"),
+    })
 }
 
 /// Ranks candidates: by the first criterion, then by the next one where the tolerance makes figures

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The rules of the study (off-path SmartNIC study, 3.6), applied to an alternative on a device.
 //!
-//! Each rule looks at the numbers of the profile, and changes the alternative only if that does not
-//! lower its limit, so that another device gets other advice without other code.
+//! Each rule looks at the numbers of the profile, so that another device gets other advice without
+//! other code. A rule changes an alternative only if the change keeps the constraints of the
+//! function and if the limit is at most 1 % below the highest one so far: all rules together cost an
+//! alternative at most 1 % of its declared limit.
 
 mod requests;
 mod transfers;
 
+use crate::constraints::broken;
 use crate::cost::Cost;
-use crate::function::Alternative;
+use crate::figures::rate;
+use crate::function::{Alternative, Constraints};
 use freeport_plan_model::Profile;
 use std::fmt::{self, Display};
 
@@ -57,7 +61,7 @@ pub struct Finding {
     pub reason: String,
 }
 
-/// Share of its limit that an alternative may lose by a change.
+/// Share of its highest limit so far that an alternative may lose by a change.
 const LOSS_MAX: f64 = 0.01;
 
 impl Display for Rule {
@@ -71,13 +75,14 @@ impl Display for Rule {
 pub fn optimise(
     profile: &Profile,
     ratio: f64,
+    constraints: &Constraints,
     alternative: &Alternative,
 ) -> (Alternative, Vec<Finding>) {
-    let mut review = Review { profile, ratio, alternative: alternative.clone(), findings: vec![] };
+    let best = Cost::of(profile, alternative).limit().rate;
+    let alternative = alternative.clone();
+    let mut review = Review { profile, ratio, constraints, best, alternative, findings: vec![] };
     review.split_long_reads();
-    review.split_path3();
-    review.prefer_dma();
-    review.batch_doorbells();
+    review.choose_path3();
     review.spread_addresses();
     review.compare_small_reads();
     review.watch_path3();
@@ -88,9 +93,13 @@ pub fn optimise(
 }
 
 /// An alternative under review.
+#[derive(Clone)]
 struct Review<'a> {
     profile: &'a Profile,
     ratio: f64,
+    constraints: &'a Constraints,
+    /// Its highest limit so far, in millions of calls per second.
+    best: f64,
     alternative: Alternative,
     findings: Vec<Finding>,
 }
@@ -105,14 +114,29 @@ impl Review<'_> {
         self.findings.push(Finding { rule, alternative, effect, reason });
     }
 
-    /// Takes a changed alternative in place of the present one if that loses next to nothing.
-    /// Returns the costs before and after, and whether it was taken.
-    fn take(&mut self, changed: Alternative) -> (Cost, Cost, bool) {
-        let (before, after) = (self.cost(), Cost::of(self.profile, &changed));
-        let is_good = after.limit().rate >= (1.0 - LOSS_MAX) * before.limit().rate;
-        if is_good {
+    /// Takes a changed alternative in place of the present one if that loses next to nothing and
+    /// breaks no constraint. Returns the reason if it was not taken.
+    fn take(&mut self, changed: Alternative) -> Option<String> {
+        let refused = self.refused(&changed);
+        if refused.is_none() {
             self.alternative = changed;
+            self.best = self.best.max(self.cost().limit().rate);
         }
-        (before, after, is_good)
+        refused
+    }
+
+    /// Returns the reason if a change would lose too much, or break a constraint that is kept now.
+    fn refused(&self, changed: &Alternative) -> Option<String> {
+        let (before, after) = (self.cost(), Cost::of(self.profile, changed));
+        if broken(self.constraints, &self.alternative, &before).is_none()
+            && let Some(reason) = broken(self.constraints, changed, &after)
+        {
+            return Some(reason);
+        }
+        let limit = after.limit();
+        (limit.rate < (1.0 - LOSS_MAX) * self.best).then(|| {
+            let (from, to) = (rate(before.limit().rate), rate(limit.rate));
+            format!("the limit would be {to} by {}, instead of {from}", limit.name)
+        })
     }
 }

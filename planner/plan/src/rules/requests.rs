@@ -98,7 +98,15 @@ impl Review<'_> {
         let name = format!("copies of {range} B");
         let bytes = range.saturating_mul(copies - 1);
         changed.memory.push(Memory { side: Side::Soc, name, bytes });
-        self.alternative = changed;
+        if let Some(refused) = self.take(changed) {
+            let reason = format!(
+                "{range} B of hot items lie in few banks, which allow {}: {copies} copies of them \
+                 would allow {}, but {refused}",
+                rate(before.rate),
+                rate(after.rate),
+            );
+            return self.add(Rule::R2, Effect::Advice, reason);
+        }
         let reason = format!(
             "{range} B of hot items lie in few of {} banks, which allow {}: {copies} copies of \
              them allow {}, by {}",
@@ -150,8 +158,7 @@ impl Review<'_> {
             true => (Request { batch, ..request }, 1.0),
             false => (other, 1.0),
         });
-        let (.., is_taken) = self.take(changed);
-        if is_taken {
+        if self.take(changed).is_none() {
             let reason = format!(
                 "the {side} posts {}s of {} B in batches of {batch}: it rings a doorbell of {} ns \
                  less often, and reaches {} instead of {}",

@@ -2,6 +2,7 @@
 //! Rules about large transfers and about path 3: R3, R4, R6 and R8.
 
 use super::{Effect, Review, Rule};
+use crate::cost::Cost;
 use crate::figures::{gbps, rate};
 use crate::function::Action;
 use freeport_plan_model::bounds::{path3_budget, ratio_for_path3, replicate_over_path3};
@@ -48,9 +49,9 @@ impl Review<'_> {
             true => split(request, most),
             false => (request, 1.0),
         });
-        let (before, after, is_taken) = self.take(changed);
-        if is_taken {
-            let (old, new) = (before.limit(), after.limit());
+        let old = self.cost().limit();
+        if self.take(changed).is_none() {
+            let new = self.cost().limit();
             let reason = format!(
                 "reads of {longest} B from the SoC are split, because the NIC tracks {} MB and \
                  passes on the rest at {} Gbit/s: the limit is {} instead of {}",
@@ -63,8 +64,51 @@ impl Review<'_> {
         }
     }
 
+    /// R4 and R5: DMA replaces path 3 unless path 3 in chunks and batches is better.
+    pub(super) fn choose_path3(&mut self) {
+        let replaced = |request: Request| {
+            by_dma(request.path)
+                .filter(|path| path.has(request.operation))
+                .map(|path| Request { path, ..request })
+        };
+        let has_dma = self.alternative.requests().any(|request| replaced(request).is_some());
+        let declared = self.clone();
+        self.split_path3();
+        self.batch_doorbells();
+        if !has_dma {
+            return;
+        }
+        let mut other = declared;
+        other.alternative =
+            other.alternative.with_requests(|request| (replaced(request).unwrap_or(request), 1.0));
+        other.best = other.cost().limit().rate;
+        other.batch_doorbells();
+        let (before, after) = (self.cost(), other.cost());
+        if let Some(refused) = self.take(other.alternative) {
+            let reason = format!("path 3 stays, because with DMA {refused}");
+            return self.add(Rule::R4, Effect::Advice, reason);
+        }
+        self.findings = other.findings;
+        self.add_dma(&before, &after);
+    }
+
+    fn add_dma(&mut self, before: &Cost, after: &Cost) {
+        let [was, is] = [before, after]
+            .map(|cost| format!("{} by {}", rate(cost.limit().rate), cost.limit().name));
+        let limit = match was == is {
+            true => format!("the limit stays {is}"),
+            false => format!("the limit is {is} instead of {was}"),
+        };
+        let reason = format!(
+            "DMA copies past the NIC cores and PCIe1: {limit}, with {:.0} instead of {:.0} packets \
+             on PCIe a call",
+            after.packets, before.packets,
+        );
+        self.add(Rule::R4, Effect::Changed, reason);
+    }
+
     /// R4: path 3 gets small chunks.
-    pub(super) fn split_path3(&mut self) {
+    fn split_path3(&mut self) {
         let is_long = |request: &Request| is_path3(request.path) && request.bytes > CHUNK_BYTES;
         let longest = self.alternative.requests().filter(is_long).map(|request| request.bytes);
         let Some(longest) = longest.max() else { return };
@@ -73,54 +117,15 @@ impl Review<'_> {
             false => (request, 1.0),
         });
         let packets = self.profile.pcie.mtu_soc;
-        let (.., is_taken) = self.take(changed);
-        let (effect, verb) = match is_taken {
-            true => (Effect::Changed, "are split"),
-            false => (Effect::Advice, "would be slower if they were split"),
+        let (effect, verb) = match self.take(changed) {
+            None => (Effect::Changed, "are split".to_owned()),
+            Some(refused) => (Effect::Advice, format!("are not split ({refused})")),
         };
         let reason = format!(
             "transfers of {longest} B on path 3 {verb} into chunks of {CHUNK_BYTES} B: they cross \
              PCIe1 twice, in packets of {packets} B at the SoC"
         );
         self.add(Rule::R4, effect, reason);
-    }
-
-    /// R4: DMA replaces path 3.
-    pub(super) fn prefer_dma(&mut self) {
-        let replaced = |request: Request| {
-            by_dma(request.path)
-                .filter(|path| path.has(request.operation))
-                .map(|path| Request { path, ..request })
-        };
-        if !self.alternative.requests().any(|request| replaced(request).is_some()) {
-            return;
-        }
-        let changed =
-            self.alternative.with_requests(|request| (replaced(request).unwrap_or(request), 1.0));
-        let (before, after, is_taken) = self.take(changed);
-        let (old, new) = (before.limit(), after.limit());
-        if is_taken {
-            let [was, is] =
-                [old, new].map(|limit| format!("{} by {}", rate(limit.rate), limit.name));
-            let limit = match was == is {
-                true => format!("the limit stays {is}"),
-                false => format!("the limit is {is} instead of {was}"),
-            };
-            let reason = format!(
-                "DMA copies past the NIC cores and PCIe1: {limit}, with {:.0} instead of {:.0} \
-                 packets on PCIe a call",
-                after.packets, before.packets,
-            );
-            self.add(Rule::R4, Effect::Changed, reason);
-        } else {
-            let reason = format!(
-                "path 3 stays, because DMA would lower the limit from {} to {}, by {}",
-                rate(old.rate),
-                rate(new.rate),
-                new.name,
-            );
-            self.add(Rule::R4, Effect::Advice, reason);
-        }
     }
 
     /// R6: path 3 leaves clients their bandwidth up to a budget.
@@ -155,19 +160,26 @@ impl Review<'_> {
         if !(alternative.requests().any(is_read) && is_sent && is_compressing) {
             return;
         }
-        let (limit, ratio) = (ratio_for_path3(self.profile), self.ratio);
-        let (bound, network) =
-            (replicate_over_path3(self.profile, ratio), self.profile.network.rate);
+        let (limit, ratio, network) =
+            (ratio_for_path3(self.profile), self.ratio, self.profile.network.rate);
+        let bound = replicate_over_path3(self.profile, ratio);
+        let link = if bound < network / ratio { "PCIe1" } else { "the network" };
         let (effect, comparison) = match ratio < limit {
             true => (Effect::Advice, "below"),
             false => (Effect::Warning, "not below"),
         };
+        let cost = self.cost();
+        let all = cost.limit();
+        let reached = gbps(all.rate, cost.path3_bytes);
         let next = match ratio < limit {
-            true => "path 3 with compression is better than sending as it is",
-            false => "use DMA, or no compression",
+            true if reached > network => {
+                "path 3 with compression is better than sending as it is".to_owned()
+            }
+            true => format!("but {} allows only {reached:.1} Gbit/s", all.name),
+            false => "use DMA, or no compression".to_owned(),
         };
         let reason = format!(
-            "r = {ratio} is {comparison} P/N - 1 = {limit:.2}: PCIe1 allows {bound:.1} Gbit/s of \
+            "r = {ratio} is {comparison} P/N - 1 = {limit:.2}: {link} allows {bound:.1} Gbit/s of \
              data beside {network} Gbit/s without compression; {next}"
         );
         self.add(Rule::R8, effect, reason);
