@@ -22,8 +22,8 @@ fn errors_name_file_line_and_field() {
     let cases = [
         ("tolerance = 0.1", "tolerance = 2", "tolerance: 2 is not between 0 and 0.9"),
         ("tolerance = 0.1", "tolerances = 0.1", "tolerances: there is no such field; known are"),
-        ("bytes = 310\n", "bytes = -310\n", "bytes: -310 is not between 1 and"),
-        ("bytes = 310\n", "bytes = 3.5\n", "bytes: it has to be a whole number"),
+        ("bytes = 296\n", "bytes = -296\n", "bytes: -296 is not between 1 and"),
+        ("bytes = 296\n", "bytes = 3.5\n", "bytes: it has to be a whole number"),
         (
             "host_cores = 0",
             "host_cores = \"none\"",
@@ -40,27 +40,27 @@ fn errors_name_file_line_and_field() {
             "criteria: latency is there twice",
         ),
         (
-            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.25 },",
+            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.5 },",
             "{ do = \"read\", path = \"1\", bytes = 16, times = -1 },",
             "alternatives[1].steps[1].times: -1 is not between",
         ),
         (
-            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.25 },",
-            "{ do = \"read\", path = \"1\", times = 1.25 },",
+            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.5 },",
+            "{ do = \"read\", path = \"1\", times = 1.5 },",
             "alternatives[1].steps[1].bytes: it is missing",
         ),
         (
-            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.25 },",
+            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.5 },",
             "{ do = \"read\", path = \"rnic\", bytes = 16 },",
             "alternatives[1].steps[1].path: path rnic belongs to another device",
         ),
         (
-            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.25 },",
+            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.5 },",
             "{ do = \"read\", path = \"soc-peer\", bytes = 16 },",
             "alternatives[1].steps[1].path: path soc-peer has no read",
         ),
         (
-            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.25 },",
+            "{ do = \"read\", path = \"1\", bytes = 16, times = 1.5 },",
             "{ do = \"look\", path = \"1\", bytes = 16 },",
             "alternatives[1].steps[1].do: look is not read, write, send,",
         ),

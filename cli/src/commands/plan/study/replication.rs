@@ -40,7 +40,8 @@ pub struct Arguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=8))]
     backups: u16,
-    /// Compressed by original size of the data; not compressed without this option
+    /// Share of the data that is noise, which LZ4 cannot compress; not compressed without this
+    /// option
     #[arg(long, value_name = "RATIO")]
     ratio: Option<f64>,
     /// Let other work wait for all cores of the host
@@ -89,11 +90,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     run.is_busy = arguments.busy;
     run.options.chunk_bytes = arguments.chunk;
     run.options.backups = arguments.backups;
-    run.options.compression = match arguments.ratio {
-        None => Compression::None,
-        Some(ratio) if ratio > 0.0 && ratio <= 1.0 => Compression::Repeats(ratio),
-        Some(_) => bail!("--ratio has to be above 0 and at most 1, such as 0.5"),
-    };
+    if let Some(ratio) = arguments.ratio {
+        if !(ratio > 0.0 && ratio <= 1.0) {
+            bail!("--ratio has to be above 0 and at most 1, such as 0.5");
+        }
+        (run.noise, run.options.compression) = (ratio, Compression::Lz4);
+    }
     let measured = run.measure(&profile)?;
     let (goodput, wait_us) = (measured.goodput, measured.wait);
     let saving = measured.counters.saving();
