@@ -127,9 +127,9 @@ fn shares(text: &mut String, plan: &Plan) {
 
 fn modelled(text: &mut String, plan: &Plan) {
     let Some(expected) = &plan.expected else {
-        let reason = "not verified: the model of clients and the simulation know neither an offered \
-                      load nor cores of the host that a constraint allows";
-        return line(text, &format!("  verified    {reason}"));
+        let reason = "the model of clients and the simulation know neither an offered load nor \
+                      cores of the host that a constraint allows";
+        return line(text, &format!("  verified    not verified: {reason}"));
     };
     line(
         text,

@@ -4,9 +4,10 @@
 //!
 //! A [`function`] has alternatives, each a sequence of steps of the model. A [`cost`] is what a
 //! call takes of each resource. [`rules`] change an alternative where the profile says that it
-//! helps and the [`constraints`] allow it. [`plan()`] ranks alternatives and fills the machine with them in that order (off-path
-//! SmartNIC study, 3.3); a [`queue`] says what a number of clients gets, and [`simulation`] runs a
-//! plan. [`explain`] is the reasons as a text, and [`placement`] the settings for services.
+//! helps and the [`constraints`] allow it. [`plan()`] ranks alternatives and fills the machine with
+//! them in that order (off-path SmartNIC study, 3.3); a [`queue`] says what a number of clients
+//! gets, and [`simulation`] runs a plan. [`explain`] is the reasons as a text, and [`placement`]
+//! the settings for services.
 
 #![forbid(unsafe_code)]
 

@@ -2,9 +2,9 @@
 //! Plan files and placement files: round trips, errors, and files that are not replaced.
 
 use crate::{function, profile};
-use freeport_plan::function::Service;
+use freeport_plan::function::{Action, Service};
 use freeport_plan::placement::{Compression, Placement, PlanFile, write};
-use freeport_plan::plan;
+use freeport_plan::{Function, plan};
 use freeport_plan_model::Path;
 
 fn plan_file(name: &str) -> PlanFile {
@@ -35,6 +35,53 @@ fn files_have_the_settings_of_a_plan() {
     other.service = None;
     let plan = plan(&profile("bluefield2"), &other).expect("a plan");
     assert_eq!(PlanFile::of(&plan), None);
+}
+
+/// Sizes are those before compression, and those of messages count.
+#[test]
+fn the_largest_payload_is_that_before_compression() {
+    let bytes = |function: &Function| {
+        let plan = plan(&profile("bluefield2"), function).expect("a plan");
+        PlanFile::of(&plan).expect("a service").shares[0].bytes
+    };
+    for ratio in [0.3, 1.0] {
+        let mut function = function("replication").with_ratio(ratio);
+        // The compressed write is the only transfer.
+        function.alternatives.truncate(2);
+        function.alternatives.remove(0);
+        function.alternatives[0].steps.remove(0);
+        assert_eq!(bytes(&function), 262_144, "{ratio}");
+    }
+    let gets = function("key-value");
+    let of_a5 = |size: u64| {
+        let mut gets = gets.clone();
+        gets.alternatives = vec![gets.alternatives[4].clone()];
+        let Action::Message { bytes, .. } = &mut gets.alternatives[0].steps[0].action else {
+            panic!("{gets:?}")
+        };
+        *bytes = size;
+        gets
+    };
+    assert_eq!((bytes(&of_a5(16)), bytes(&of_a5(999))), (296, 999));
+}
+
+/// Each of several processes that change a file at once keeps what the others wrote.
+#[test]
+fn changes_at_once_are_all_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("placement.toml");
+    for _ in 0..20 {
+        let _ = std::fs::remove_file(&path);
+        std::thread::scope(|scope| {
+            for name in ["replication", "key-value"] {
+                let (file, path) = (plan_file(name), &path);
+                let settings = file.clone().settings(&file.text());
+                scope.spawn(move || write(path, file.service, settings).expect("it is written"));
+            }
+        });
+        let text = std::fs::read_to_string(&path).expect("a file");
+        assert_eq!(Placement::parse("placement.toml", &text), Ok(placement()));
+    }
 }
 
 #[test]

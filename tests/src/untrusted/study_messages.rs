@@ -42,7 +42,7 @@ pub fn samples() -> Vec<Vec<u8>> {
         Reply::Value(b"value".to_vec(), Copies { bytes: 24, at: vec![8, 64] }).encode(),
         Reply::Full("item_memory".into()).encode(),
         item::encode(item::State::Alive, 9, b"key", b"value"),
-        Chunk::new(5, &body).bytes().to_vec(),
-        Chunk::new(5, &body).compressed(freeport_study_replication::Compression::Lz4),
+        Chunk::new(5, 7, &body).bytes().to_vec(),
+        Chunk::new(5, 7, &body).compressed(freeport_study_replication::Compression::Lz4),
     ]
 }

@@ -53,7 +53,8 @@ pub struct Plan {
     pub uses: Vec<(&'static str, f64)>,
     /// Cores of the host that are busy at that rate.
     pub host_cores: f64,
-    /// The alternative with the highest bound alone, and that bound in millions of calls per second.
+    /// The alternative with the highest bound alone, and that bound in millions of calls per
+    /// second.
     pub single: (String, f64),
     /// The alternative that serves most alone in simulations with the clients of the plan, and its
     /// rate in millions of calls per second, if the plan was verified.
@@ -139,7 +140,8 @@ pub enum PlanError {
     /// More steps of a call than can be simulated.
     #[error(
         "a call of {alternative} takes {steps} steps, more than the {most} that can be simulated \
-         with {in_flight} in flight: repeat steps less often, take smaller transfers or fewer clients"
+         with {in_flight} in flight: repeat steps less often, or take smaller transfers or fewer \
+         clients"
     )]
     Steps {
         /// The alternative.

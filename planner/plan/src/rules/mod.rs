@@ -3,8 +3,8 @@
 //!
 //! Each rule looks at the numbers of the profile, so that another device gets other advice without
 //! other code. A rule changes an alternative only if the change keeps the constraints of the
-//! function and if the limit is at most 1 % below the highest one so far: all rules together cost an
-//! alternative at most 1 % of its declared limit.
+//! function and if the limit is at most 1 % below the highest one so far: all rules together cost
+//! an alternative at most 1 % of its declared limit.
 
 mod requests;
 mod transfers;
