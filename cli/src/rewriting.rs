@@ -105,7 +105,7 @@ impl Source {
 }
 
 /// Writes a file beside the one of this path, and gives it that name. A file keeps its permissions
-/// and, if this user may set it, its owner. What is no file, such as a pipe, is written to.
+/// and, if this user may set it, its owner. Anything but a file, such as a pipe, is written to.
 ///
 /// # Errors
 /// The file cannot be written. An old one is then unchanged.

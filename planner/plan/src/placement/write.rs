@@ -63,8 +63,8 @@ impl Placement {
 }
 
 /// Puts the settings of a service into a placement file, whose other services stay. The file is
-/// replaced as a whole, without comments that it had. Of several calls at once for a folder, each
-/// waits for the ones before.
+/// replaced as a whole, without comments that it had. Several calls at once for a folder wait
+/// for each other.
 ///
 /// # Errors
 /// There is a file that is not a placement, or the file cannot be read or written.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a device can carry out, equal alternatives, and the order of all others.
+//! The order of alternatives, without those that a device cannot carry out and equal ones.
 
 use super::{Candidate, PlanError};
 use crate::function::{Action, Alternative, Criterion, Function};

@@ -24,7 +24,7 @@ struct Section {
     values: Vec<Weight>,
     ahead: f64,
     error: f64,
-    /// What the values follow from.
+    /// The evidence for the values.
     evidence: Vec<Evidence>,
 }
 

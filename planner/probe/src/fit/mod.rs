@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 /// A machine whose parameters are being fitted.
 struct Fit {
     machine: Machine,
-    /// What fitted values follow from, by the names of their parameters.
+    /// The evidence for fitted values, by the names of their parameters.
     evidence: BTreeMap<String, Evidence>,
 }
 

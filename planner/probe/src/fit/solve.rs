@@ -22,7 +22,7 @@ const REPETITIONS: usize = 50;
 /// Relative change of what equations add up to below which a repetition is the last one.
 const SETTLED: f64 = 1e-4;
 
-/// What a value follows from.
+/// The points that a value follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Evidence {
     /// Points whose equations depend on the value; 0 if nothing was measured.

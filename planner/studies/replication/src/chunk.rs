@@ -101,7 +101,7 @@ impl Chunk {
     }
 }
 
-/// What a header has.
+/// The contents of a header.
 #[derive(Clone, Copy)]
 struct Fields {
     codec: u32,
