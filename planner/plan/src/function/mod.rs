@@ -2,8 +2,8 @@
 //! Functions and their alternatives: ways to serve a call, each a sequence of steps.
 //!
 //! A function is a TOML file (`docs/reference/functions.md`); [`built_in()`] has those of the
-//! study. Sizes are of payload in bytes. Data after compression have their original size in a file, and
-//! [`Function::resolved`] applies the ratio.
+//! study. Sizes are of payload in bytes. Data after compression have their original size in a file,
+//! and [`Function::resolved`] applies the ratio.
 
 mod built_in;
 mod read;

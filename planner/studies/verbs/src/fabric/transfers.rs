@@ -32,7 +32,8 @@ pub struct Transfers<E: Endpoint> {
 
 type Free<E> = Rc<RefCell<Vec<Buffer<E>>>>;
 
-/// A buffer in use. It returns to the free ones when it is dropped, also by an operation that was given up.
+/// A buffer in use. It returns to the free ones when it is dropped, also by an operation that was
+/// given up.
 pub struct Lent<E: Endpoint> {
     buffer: Option<Buffer<E>>,
     free: Free<E>,
