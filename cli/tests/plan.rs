@@ -4,7 +4,8 @@
 use serde_json::Value;
 use std::process::Command;
 
-fn run(arguments: &[&str]) -> (String, String, bool) {
+/// Runs `freeport plan`, and returns its output, its errors, and whether it succeeded.
+pub fn run(arguments: &[&str]) -> (String, String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
     let output = command.arg("plan").args(arguments).output().expect("the command runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");

@@ -2,13 +2,9 @@
 //! `freeport plan study` from the outside.
 
 use serde_json::Value;
-use std::process::Command;
 
 fn run(arguments: &[&str]) -> (String, String, bool) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
-    let output = command.args(["plan", "study"]).args(arguments).output().expect("it runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (text(output.stdout), text(output.stderr), output.status.success())
+    crate::plan::run(&[&["study"], arguments].concat())
 }
 
 fn json(arguments: &[&str]) -> Value {

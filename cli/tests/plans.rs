@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `freeport plan plan` and `freeport plan apply` from the outside.
 
+use crate::plan::run;
 use serde_json::Value;
 use std::fs;
-use std::process::Command;
-
-fn run(arguments: &[&str]) -> (String, String, bool) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_freeport"));
-    let output = command.arg("plan").args(arguments).output().expect("the command runs");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (text(output.stdout), text(output.stderr), output.status.success())
-}
 
 #[test]
 fn a_plan_has_shares_reasons_and_a_simulation() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A place whose operations take a random time longer, so that they meet in more ways.
 
-use freeport_study_verbs::{Address, Call, Fault, Place, Verbs, Way};
+use freeport_study_verbs::{Address, Fault, Place, Verbs, Way};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -61,31 +61,9 @@ impl<V: Verbs> Verbs for Delayed<V> {
         answer
     }
 
-    async fn receive(&self) -> Call {
-        self.inner.receive().await
-    }
-
-    fn memory(&self) -> &V::Memory {
-        self.inner.memory()
-    }
+    freeport_study_verbs::forward!(inner);
 
     fn stable(&self) -> &V::Stable {
         self.inner.stable()
-    }
-
-    async fn work(&self, time: Duration) {
-        self.inner.work(time).await;
-    }
-
-    async fn sleep(&self, time: Duration) {
-        self.inner.sleep(time).await;
-    }
-
-    fn now(&self) -> Duration {
-        self.inner.now()
-    }
-
-    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        self.inner.spawn(task);
     }
 }

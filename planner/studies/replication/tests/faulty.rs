@@ -3,7 +3,7 @@
 
 use crate::cluster::Kind;
 use freeport_study_verbs::simulated::{Simulated, SimulatedMemory, SimulatedStable};
-use freeport_study_verbs::{Address, Call, Fault, Place, Stable, Verbs, Way};
+use freeport_study_verbs::{Address, Fault, Place, Stable, Verbs, Way};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -146,31 +146,9 @@ impl Verbs for Faulty {
         self.inner.call(to, message).await
     }
 
-    async fn receive(&self) -> Call {
-        self.inner.receive().await
-    }
-
-    fn memory(&self) -> &SimulatedMemory {
-        self.inner.memory()
-    }
+    freeport_study_verbs::forward!(inner);
 
     fn stable(&self) -> &FaultyStable {
         &self.stable
-    }
-
-    async fn work(&self, time: Duration) {
-        self.inner.work(time).await;
-    }
-
-    async fn sleep(&self, time: Duration) {
-        self.inner.sleep(time).await;
-    }
-
-    fn now(&self) -> Duration {
-        self.inner.now()
-    }
-
-    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        self.inner.spawn(task);
     }
 }

@@ -3,11 +3,9 @@
 
 use crate::fault::Fault;
 use crate::place::{Address, Place, Way};
-use crate::verbs::{Call, Verbs};
+use crate::verbs::Verbs;
 use std::cell::Cell;
-use std::future::Future;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Numbers of operations that a place began.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -96,31 +94,9 @@ impl<V: Verbs> Verbs for Counted<V> {
         self.inner.call(to, message).await
     }
 
-    async fn receive(&self) -> Call {
-        self.inner.receive().await
-    }
-
-    fn memory(&self) -> &V::Memory {
-        self.inner.memory()
-    }
+    crate::forward!(inner);
 
     fn stable(&self) -> &V::Stable {
         self.inner.stable()
-    }
-
-    async fn work(&self, time: Duration) {
-        self.inner.work(time).await;
-    }
-
-    async fn sleep(&self, time: Duration) {
-        self.inner.sleep(time).await;
-    }
-
-    fn now(&self) -> Duration {
-        self.inner.now()
-    }
-
-    fn spawn(&self, task: impl Future<Output = ()> + 'static) {
-        self.inner.spawn(task);
     }
 }

@@ -147,3 +147,34 @@ pub trait Verbs: Clone + 'static {
     /// is dropped.
     fn spawn(&self, task: impl Future<Output = ()> + 'static);
 }
+
+/// Defines the operations of a place that wraps another one, in an `impl Verbs`, as those of its
+/// field: all that wrappers do not change. Reads, writes, calls, the place and its file are left.
+#[macro_export]
+macro_rules! forward {
+    ($inner:ident) => {
+        async fn receive(&self) -> $crate::Call {
+            self.$inner.receive().await
+        }
+
+        fn memory(&self) -> &Self::Memory {
+            self.$inner.memory()
+        }
+
+        async fn work(&self, time: ::std::time::Duration) {
+            self.$inner.work(time).await;
+        }
+
+        async fn sleep(&self, time: ::std::time::Duration) {
+            self.$inner.sleep(time).await;
+        }
+
+        fn now(&self) -> ::std::time::Duration {
+            self.$inner.now()
+        }
+
+        fn spawn(&self, task: impl ::std::future::Future<Output = ()> + 'static) {
+            self.$inner.spawn(task);
+        }
+    };
+}
